@@ -1,0 +1,22 @@
+//! trimtab brings fleets of servers to a declared state from Ansible playbooks, over plain SSH.
+//!
+//! The rooms and who may know whom are in `ARCHITECTURE.md`.
+
+pub mod cli;
+pub mod connect;
+pub mod engine;
+pub mod error;
+pub mod facts;
+pub mod host;
+pub mod inventory;
+pub mod modules;
+pub mod playbook;
+pub mod report;
+pub mod source;
+pub mod template;
+pub mod tickets;
+pub mod tuning;
+pub mod ui;
+pub mod value;
+pub mod vars;
+pub mod yaml;
