@@ -180,7 +180,7 @@ fn layers_come_in_order_of_precedence() {
         .map(|(level, map)| (*level, map.get("v").unwrap().to_repr()))
         .collect();
     let expected = [
-        (Level::InventoryAll, 2),
+        (Level::InventoryGroup, 2),
         (Level::InventoryGroup, 4),
         (Level::InventoryGroup, 3),
         (Level::InventoryGroupVarsAll, 5),
