@@ -294,3 +294,28 @@ fn places_point_to_the_first_mention() {
     let place = inventory.group(inventory.find_group("web").unwrap()).place.as_ref().unwrap();
     assert_eq!((place.line, place.column), (1, 2));
 }
+
+#[test]
+fn ten_thousand_hosts_load_from_either_format() {
+    let mut yaml = "all:\n  children:\n".to_owned();
+    let mut ini = String::new();
+    for rack in 0..100 {
+        yaml.push_str(&format!("    rack{rack}:\n      hosts:\n"));
+        ini.push_str(&format!("[rack{rack}]\n"));
+        for host in 0..100 {
+            let number = rack * 100 + host;
+            yaml.push_str(&format!(
+                "        kp{number:05}: {{ansible_host: 10.0.{rack}.{host}, cores: 128, arm: yes}}\n"
+            ));
+            ini.push_str(&format!("kp{number:05} ansible_host=10.0.{rack}.{host} cores=128 arm=True\n"));
+        }
+    }
+    let tree = Tree::new(&[("h.yml", &yaml), ("h.ini", &ini), ("group_vars/rack7.yml", "row: 1")]);
+    for name in ["h.yml", "h.ini"] {
+        let inventory = tree.load(&[name]).unwrap();
+        assert_eq!(inventory.hosts().count(), 10_000);
+        assert_eq!(inventory.select(&["kp*:!rack7"]).unwrap().hosts.len(), 9_900);
+        let with_row = inventory.hosts().filter(|(id, _)| inventory.host_var(*id, "row").unwrap().is_some()).count();
+        assert_eq!(with_row, 100);
+    }
+}

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod free_form;
+mod generated;
 mod inventory;
 mod yaml;
