@@ -34,7 +34,9 @@ pub fn unknown(call: &Call, reason: &str) -> TaskResult {
     map.insert("msg".into(), Value::from(format!("unknown until applied: {reason}")));
     let mut result = TaskResult::new(Status::Unknown, map);
     let mut names: Vec<String> = call.register.iter().cloned().collect();
-    names.extend(call.args.map().keys().filter(|_| call.module.bare_name() == "set_fact").map(|key| key.to_text().into_owned()));
+    names.extend(
+        call.args.map().keys().filter(|_| call.module.bare_name() == "set_fact").map(|key| key.to_text().into_owned()),
+    );
     let unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
     result.additions = Arc::new(Additions { unknown, ..Additions::default() });
     result
@@ -106,7 +108,10 @@ fn from_outcome(outcome: Outcome) -> (Map, Status, Effect, Vec<String>) {
         map.insert("diff".into(), Value::list(differences));
     }
     if !outcome.warnings.is_empty() {
-        map.insert("warnings".into(), Value::list(outcome.warnings.iter().map(|text| Value::from(text.as_str())).collect()));
+        map.insert(
+            "warnings".into(),
+            Value::list(outcome.warnings.iter().map(|text| Value::from(text.as_str())).collect()),
+        );
     }
     let status = if outcome.skipped {
         map.insert("skipped".into(), true.into());

@@ -11,22 +11,43 @@ use super::result::TaskResult;
 /// One event. Results of different hosts come in any order; [`Event::Passed`] says what is complete.
 #[derive(Debug, Clone)]
 pub enum Event {
-    PlaybookStarted { path: String },
-    PlayStarted { play: u32, name: String, hosts: Vec<Arc<str>> },
+    PlaybookStarted {
+        path: String,
+    },
+    PlayStarted {
+        play: u32,
+        name: String,
+        hosts: Vec<Arc<str>>,
+    },
     /// The pattern of a play matched no host.
-    NoHosts { play: u32, pattern: String },
+    NoHosts {
+        play: u32,
+        pattern: String,
+    },
     /// One batch of a play begins.
-    BatchStarted { play: u32, batch: u32, hosts: Vec<Arc<str>> },
+    BatchStarted {
+        play: u32,
+        batch: u32,
+        hosts: Vec<Arc<str>>,
+    },
     Result(Box<HostResult>),
     /// Everything before this stamp is done on all hosts of the batch.
     Passed(Stamp),
     /// The batch is done on all hosts.
-    BatchEnded { play: u32, batch: u32 },
+    BatchEnded {
+        play: u32,
+        batch: u32,
+    },
     /// A host's rescue came to its end, so its failure does not count.
-    Rescued { host: Arc<str> },
+    Rescued {
+        host: Arc<str>,
+    },
     Warning(String),
     /// What the connection of a host has cost.
-    HostCost { host: Arc<str>, counters: Counters },
+    HostCost {
+        host: Arc<str>,
+        counters: Counters,
+    },
 }
 
 /// The result of a task, or of one item of its loop, on a host.
@@ -42,6 +63,8 @@ pub struct HostResult {
     /// True for the result of a whole loop, behind the results of its items.
     pub is_loop: bool,
     pub result: TaskResult,
+    /// A failure that leads into a rescue, so the host goes on.
+    pub rescued: bool,
     /// Nothing of the result may be shown.
     pub no_log: bool,
     /// Show before and after.

@@ -3,7 +3,14 @@
 //! `run` goes through plays and batches, `walk` takes one host through its tasks with a window of
 //! invocations, `perform` makes an invocation out of a task, `conclude` its result.
 
+pub mod alone;
 pub mod barrier;
+pub mod conclude;
 pub mod cursor;
 pub mod event;
+pub mod exchange;
+pub mod lane;
+pub mod options;
+pub mod perform;
+pub mod reach;
 pub mod result;

@@ -309,7 +309,11 @@ async fn run_module(call: &Call, host: &Host) -> Result<Outcome, Failure> {
     match call.timeout {
         None => run(invocation).await,
         Some(limit) => tokio::time::timeout(limit, run(invocation)).await.unwrap_or_else(|_| {
-            Err(Failure::new(format!("The {} action failed to execute in the expected time frame ({}) and was terminated", call.module.bare_name(), limit.as_secs())))
+            Err(Failure::new(format!(
+                "The {} action failed to execute in the expected time frame ({}) and was terminated",
+                call.module.bare_name(),
+                limit.as_secs()
+            )))
         }),
     }
 }

@@ -95,21 +95,20 @@ impl Reach<'_> {
                 ssh_args.extend(split_words(&text)?);
             }
         }
-        let host_key_checking =
-            match self.variable(&["ansible_host_key_checking", "ansible_ssh_host_key_checking"])? {
-                None => defaults.host_key_checking,
-                Some(value) if value.as_str() == Some("accept-new") => HostKeyChecking::AcceptNew,
-                Some(value) => match value.to_ansible_bool() {
-                    Some(true) => HostKeyChecking::Strict,
-                    Some(false) => HostKeyChecking::Off,
-                    None => {
-                        return Err(Failure::new(format!(
-                            "ansible_host_key_checking wants a boolean or `accept-new`, got `{}`",
-                            value.to_text()
-                        )));
-                    }
-                },
-            };
+        let host_key_checking = match self.variable(&["ansible_host_key_checking", "ansible_ssh_host_key_checking"])? {
+            None => defaults.host_key_checking,
+            Some(value) if value.as_str() == Some("accept-new") => HostKeyChecking::AcceptNew,
+            Some(value) => match value.to_ansible_bool() {
+                Some(true) => HostKeyChecking::Strict,
+                Some(false) => HostKeyChecking::Off,
+                None => {
+                    return Err(Failure::new(format!(
+                        "ansible_host_key_checking wants a boolean or `accept-new`, got `{}`",
+                        value.to_text()
+                    )));
+                }
+            },
+        };
         let connect_timeout = match self.text(&["ansible_timeout", "ansible_ssh_timeout"])? {
             None => defaults.timeout,
             Some(text) => Duration::from_secs(
@@ -164,7 +163,8 @@ impl Reach<'_> {
             Some(flags) => Some(flags),
             None => self.keyword_text(&self.settings.become_flags)?,
         };
-        let password_names = ["ansible_become_password".to_owned(), "ansible_become_pass".to_owned(), format!("ansible_{method}_pass")];
+        let password_names =
+            ["ansible_become_password".to_owned(), "ansible_become_pass".to_owned(), format!("ansible_{method}_pass")];
         let password_names: Vec<&str> = password_names.iter().map(String::as_str).collect();
         let password = self.text(&password_names)?.map(Secret::new).or_else(|| defaults.password.clone());
         Ok(Arc::new(Identity { become_as: Some(Become { method, user, password, exe, flags }) }))

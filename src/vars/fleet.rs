@@ -87,9 +87,8 @@ mod tests {
     fn another_host_is_seen_as_it_was_at_the_readers_place() {
         let fleet = Fleet::default();
         let at = |position: u32| Stamp { play: 0, batch: 0, position: vec![position] };
-        let set = |value: i64| {
-            Arc::new(Additions { set_facts: Some(object([("x", value.into())])), ..Additions::default() })
-        };
+        let set =
+            |value: i64| Arc::new(Additions { set_facts: Some(object([("x", value.into())])), ..Additions::default() });
         fleet.note(HostId(1), at(1), set(1));
         fleet.note(HostId(1), at(5), set(5));
         let seen =

@@ -85,7 +85,9 @@ impl TaskScope {
         let role_dirs = task
             .role
             .iter()
-            .flat_map(|role| std::iter::once(role.path.clone()).chain(role.parents.iter().map(|role| role.path.clone())))
+            .flat_map(|role| {
+                std::iter::once(role.path.clone()).chain(role.parents.iter().map(|role| role.path.clone()))
+            })
             .collect();
         SearchPath { role_dirs, task_dir: Some(task.directory.clone()), playbook_dir }
     }
@@ -94,9 +96,9 @@ impl TaskScope {
         let own = match name {
             "role_name" | "ansible_role_name" => self.role().map(|role| Value::from(role.name.as_str())),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
-            "ansible_parent_role_names" => self.role().map(|role| {
-                Value::list(role.parents.iter().map(|parent| Value::from(parent.name.as_str())).collect())
-            }),
+            "ansible_parent_role_names" => self
+                .role()
+                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.name.as_str())).collect())),
             "ansible_search_path" => Some(Value::list(
                 self.search_path()
                     .role_dirs
@@ -205,9 +207,7 @@ impl TaskScope {
             Level::Block => {
                 settings.and_then(|settings| settings.block_vars.iter().rev().find_map(|map| map.get(name)).cloned())
             }
-            Level::RoleVars => {
-                self.own_roles().chain(self.play_roles()).find_map(|role| role.vars.get(name)).cloned()
-            }
+            Level::RoleVars => self.own_roles().chain(self.play_roles()).find_map(|role| role.vars.get(name)).cloned(),
             Level::PlayFiles => self.play_files.get(name).cloned(),
             Level::PlayPrompt => self.play.prompted.get(name).cloned(),
             Level::Play => self.play.vars.get(name).cloned(),
@@ -215,9 +215,13 @@ impl TaskScope {
             Level::RoleDefaults => {
                 self.own_roles().chain(self.play_roles()).find_map(|role| role.defaults.get(name)).cloned()
             }
-            _ => self.host.layers.iter().rev().find(|(at, map)| *at == level && map.contains_key(name)).and_then(
-                |(_, map)| map.get(name).cloned(),
-            ),
+            _ => self
+                .host
+                .layers
+                .iter()
+                .rev()
+                .find(|(at, map)| *at == level && map.contains_key(name))
+                .and_then(|(_, map)| map.get(name).cloned()),
         })
     }
 }
@@ -276,7 +280,9 @@ impl Scope for TaskScope {
         add(&self.play.prompted);
         add(&self.play_files);
         if let Some(task) = &self.task {
-            for map in task.settings.block_vars.iter().chain(&task.settings.task_vars).chain(&task.settings.include_params) {
+            for map in
+                task.settings.block_vars.iter().chain(&task.settings.task_vars).chain(&task.settings.include_params)
+            {
                 add(map);
             }
         }
@@ -325,9 +331,12 @@ impl Object for AllVars {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
         let Some(name) = key.as_str() else { return Ok(None) };
         match self.scope.get(name)? {
-            Some(raw) if raw.has_templates() => self.scope.context().value(&raw).map(Some).map_err(|error| {
-                error.interruption().unwrap_or_else(|| Interruption::Failed(error.to_string()))
-            }),
+            Some(raw) if raw.has_templates() => self
+                .scope
+                .context()
+                .value(&raw)
+                .map(Some)
+                .map_err(|error| error.interruption().unwrap_or_else(|| Interruption::Failed(error.to_string()))),
             other => Ok(other),
         }
     }
