@@ -58,7 +58,9 @@ fn translate(pattern: &str, flags: Flags) -> String {
                 match characters.get(index + 1) {
                     Some('Z') => out.push_str("\\z"),
                     // escapes that only Python knows as themselves
-                    Some(next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>')) => {
+                    Some(
+                        next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>'),
+                    ) => {
                         out.push(*next);
                     }
                     Some(next) => {
@@ -101,7 +103,9 @@ fn translate_class(characters: &[char], start: usize, out: &mut String) -> usize
             }
             '\\' => {
                 match characters.get(index + 1) {
-                    Some(next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>')) => {
+                    Some(
+                        next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>'),
+                    ) => {
                         out.push(*next);
                     }
                     Some(next) => {
