@@ -5,6 +5,10 @@
 //! blocks, roles and the play (so a [`Task`] knows all that applies to it). Includes are loaded when the
 //! engine reaches them, by the same functions.
 
+pub mod free_form;
+pub mod keywords;
+pub mod tags;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
