@@ -1,6 +1,6 @@
 //! The table of Ansible's keywords: where each may stand, what it holds, and one line of help.
 
-use crate::error::{Error, nearest};
+use crate::error::Error;
 use crate::value::Value;
 use crate::yaml::Node;
 
@@ -229,11 +229,6 @@ pub fn unknown(key: &Node, on: On) -> Error {
     Error::parse(format!("unknown keyword `{name}` on {}", on.word())).at(&key.place).suggest(&name, names(on))
 }
 
-/// The keyword that a wrong name was probably meant to be.
-pub fn near(name: &str, on: On) -> Option<&'static str> {
-    nearest(name, names(on)).or_else(|| KEYWORDS.iter().map(|keyword| keyword.name).find(|known| *known == name))
-}
-
 /// Refuses a literal value that is not what the keyword holds; templates are judged when they are rendered.
 pub fn check_value(name: &str, holds: Holds, node: &Node) -> Result<(), Error> {
     let value = node.value();
@@ -258,7 +253,7 @@ pub fn check_value(name: &str, holds: Holds, node: &Node) -> Result<(), Error> {
     }
     let given = match value {
         Some(value) => format!("`{value}`"),
-        None => format!("a {}", node.kind_name()),
+        None => described(node).to_owned(),
     };
     Err(Error::parse(format!("`{name}` takes {}, not {given}", holds.word())).at(&node.place))
 }
@@ -276,6 +271,19 @@ fn number(value: &Value) -> Option<f64> {
 pub fn is_percent(value: &Value) -> bool {
     let text = value.as_str().and_then(|text| text.trim().strip_suffix('%'));
     text.is_some_and(|number| number.trim().parse::<f64>().is_ok_and(f64::is_finite))
+}
+
+/// What a node is, with its article.
+pub fn described(node: &Node) -> &'static str {
+    match node.kind_name() {
+        "mapping" => "a mapping",
+        "sequence" => "a list",
+        "integer" => "an integer",
+        "float" => "a number",
+        "boolean" => "a boolean",
+        "null" => "nothing",
+        _ => "text",
+    }
 }
 
 /// `a, b or c`.
@@ -325,7 +333,7 @@ mod tests {
             (Conditions, "[a, b]", None),
             (Conditions, "{a: b}", Some("`k` takes a condition or a list of conditions, not a mapping")),
             (Tasks, "a", Some("`k` takes a list of tasks, not `a`")),
-            (Text, "[a]", Some("`k` takes text, not a sequence")),
+            (Text, "[a]", Some("`k` takes text, not a list")),
         ];
         for (holds, text, expected) in cases {
             let message = check_value("k", *holds, &node(text)).err().map(|error| error.message().to_owned());
