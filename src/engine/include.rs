@@ -116,7 +116,7 @@ fn from(args: &Args) -> IncludeFrom {
         handlers_from: name("handlers_from"),
         rolespec_validate: args.optional_bool("rolespec_validate").unwrap_or(true),
         allow_duplicates: args.optional_bool("allow_duplicates").unwrap_or(true),
-        public: args.bool("public"),
+        public: args.optional_bool("public"),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::inventory::{GroupId, HostId, Inventory, Level as InventoryLevel};
+use crate::inventory::{GroupId, HostId, Inventory};
 use crate::value::{Map, Value};
 use crate::vars::{HostView, Level};
 
@@ -11,7 +11,7 @@ use crate::vars::{HostView, Level};
 pub fn host_view(inventory: &Inventory, id: HostId) -> HostView {
     let host = inventory.host(id);
     let layers = inventory.host_layers(id).unwrap_or_default();
-    let layers = layers.into_iter().map(|(level, map)| (level_of(level), map)).collect();
+    let layers = layers.into_iter().map(|(level, map)| (Level::from(level), map)).collect();
     let mut magic = Map::new();
     magic.insert("inventory_hostname".into(), host.name.as_ref().into());
     magic.insert("inventory_hostname_short".into(), host.short_name().into());
@@ -39,17 +39,4 @@ fn groups(inventory: &Inventory) -> Value {
         groups.insert(group.name.as_ref().into(), Value::list(hosts));
     }
     groups.into()
-}
-
-fn level_of(level: InventoryLevel) -> Level {
-    match level {
-        InventoryLevel::InventoryAll | InventoryLevel::InventoryGroup => Level::InventoryGroup,
-        InventoryLevel::InventoryGroupVarsAll => Level::InventoryGroupVarsAll,
-        InventoryLevel::PlaybookGroupVarsAll => Level::PlaybookGroupVarsAll,
-        InventoryLevel::InventoryGroupVars => Level::InventoryGroupVars,
-        InventoryLevel::PlaybookGroupVars => Level::PlaybookGroupVars,
-        InventoryLevel::InventoryHost => Level::InventoryHost,
-        InventoryLevel::InventoryHostVars => Level::InventoryHostVars,
-        InventoryLevel::PlaybookHostVars => Level::PlaybookHostVars,
-    }
 }

@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod outcome;
+pub mod steering;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +19,14 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by theme and name.
-pub const MODULES: &[&Module] = &[];
+pub const MODULES: &[&Module] = &[
+    &steering::INCLUDE_TASKS,
+    &steering::IMPORT_TASKS,
+    &steering::INCLUDE,
+    &steering::INCLUDE_ROLE,
+    &steering::IMPORT_ROLE,
+    &steering::META,
+];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
