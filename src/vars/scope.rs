@@ -336,12 +336,14 @@ impl Object for AllVars {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
         let Some(name) = key.as_str() else { return Ok(None) };
         match self.scope.get(name)? {
-            Some(raw) if raw.has_templates() => self
-                .scope
-                .context()
-                .value(&raw)
-                .map(Some)
-                .map_err(|error| error.interruption().unwrap_or_else(|| Interruption::Failed(error.to_string()))),
+            Some(raw) if raw.has_templates() => match self.scope.context().value(&raw) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) => match error.interruption() {
+                    Some(interruption) => Err(interruption.clone()),
+                    None if error.is_undefined() => Ok(Some(Value::undefined(error.message()))),
+                    None => Err(Interruption::Failed(error.to_string())),
+                },
+            },
             other => Ok(other),
         }
     }
