@@ -5,6 +5,7 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+pub mod file_common;
 pub mod outcome;
 
 use std::future::Future;
