@@ -89,9 +89,7 @@ impl Write {
         lines.push(format!("t=$(mktemp {}) || exit", quote(&template)));
         lines.push("trap 'rm -f \"$t\"' EXIT".to_owned());
         // dd is the one writer that every host has and that flushes what it wrote
-        lines.push(
-            "e=$(dd of=\"$t\" bs=65536 conv=fsync 2>&1) || { printf '%s\\n' \"$e\" >&2; exit 1; }".to_owned(),
-        );
+        lines.push("e=$(dd of=\"$t\" bs=65536 conv=fsync 2>&1) || { printf '%s\\n' \"$e\" >&2; exit 1; }".to_owned());
         lines.push(format!(
             "if command -v sha1sum >/dev/null 2>&1; then s=$(sha1sum <\"$t\"); [ \"${{s%% *}}\" = {} ]; \
              else [ \"$(wc -c <\"$t\")\" -eq {} ]; fi || {{ echo \"what arrived is not what was sent; $f is left as it was\" >&2; exit 1; }}",
@@ -150,9 +148,7 @@ impl Write {
         let path = quote(&self.path);
         match (&self.before, &self.before_content) {
             (None, _) => Inverse::Steps(vec![Step::new(format!("rm -f {path}")).writes(self.path.as_str())]),
-            (Some(old), _) if old.kind == FileKind::Link => {
-                Inverse::Steps(vec![link_step(&self.path, &old.target)])
-            }
+            (Some(old), _) if old.kind == FileKind::Link => Inverse::Steps(vec![link_step(&self.path, &old.target)]),
             (Some(old), Some(content)) => {
                 let back = Write {
                     content: content.clone(),
@@ -275,8 +271,8 @@ pub fn parse_validate(command: Option<&str>) -> Result<Option<Vec<String>>, Fail
     if !command.contains("%s") {
         return Err(Failure::new(format!("validate must contain %s: {command}")));
     }
-    let words = split_words(command)
-        .ok_or_else(|| Failure::new(format!("a quote in `validate` is not closed: {command}")))?;
+    let words =
+        split_words(command).ok_or_else(|| Failure::new(format!("a quote in `validate` is not closed: {command}")))?;
     let quoted = |word: &String| {
         let pieces: Vec<String> = word
             .split("%s")
@@ -334,17 +330,9 @@ pub fn backup_name(path: &str) -> String {
 }
 
 /// Before and after of a file's content; `None` for a side that was not read because it is too large.
-pub fn difference(
-    headers: (&str, &str),
-    before: Option<&[u8]>,
-    before_is_large: bool,
-    after: &[u8],
-) -> Difference {
-    let mut difference = Difference {
-        before_header: headers.0.to_owned(),
-        after_header: headers.1.to_owned(),
-        ..Difference::default()
-    };
+pub fn difference(headers: (&str, &str), before: Option<&[u8]>, before_is_large: bool, after: &[u8]) -> Difference {
+    let mut difference =
+        Difference { before_header: headers.0.to_owned(), after_header: headers.1.to_owned(), ..Difference::default() };
     let before = before.unwrap_or_default();
     if before_is_large || before.len() > SHOWN_BYTES {
         difference.notes.push(format!("diff skipped: destination file size is greater than {SHOWN_BYTES}"));

@@ -199,7 +199,13 @@ pub fn plan_edit(seen: &Destination, content: Option<Vec<u8>>, manner: &Manner) 
     let directories =
         new_directories(&seen.missing_directories, seen.above.as_ref(), &seen.me, &Permissions::default());
     let change = with_directories(write.change(&seen.me), &directories);
-    Edit { change: Some(change), before: Some(base.clone()), attributes_differ: base != after, after: Some(after), backup }
+    Edit {
+        change: Some(change),
+        before: Some(base.clone()),
+        attributes_differ: base != after,
+        after: Some(after),
+        backup,
+    }
 }
 
 /// The change of a path's mode, owner or group alone; `None` if nothing differs.

@@ -7,3 +7,4 @@ pub mod mode;
 pub mod path;
 pub mod permissions;
 pub mod regex;
+pub mod text;

@@ -61,9 +61,9 @@ impl Mode {
         match self {
             Mode::Absolute(bits) => *bits,
             Mode::Preserve => current,
-            Mode::Symbolic(clauses) => clauses
-                .iter()
-                .fold(current & ALL_BITS, |mode, clause| apply_clause(clause, mode, is_directory, umask)),
+            Mode::Symbolic(clauses) => {
+                clauses.iter().fold(current & ALL_BITS, |mode, clause| apply_clause(clause, mode, is_directory, umask))
+            }
         }
     }
 }

@@ -20,7 +20,10 @@ pub async fn absolute(host: &Host, path: &str) -> Result<String, Failure> {
     if answer.success() && text.starts_with('/') {
         Ok(clean(&text))
     } else {
-        Err(Failure::new(format!("cannot tell what the path `{path}` means on the host: {}", answer.error_text().trim())))
+        Err(Failure::new(format!(
+            "cannot tell what the path `{path}` means on the host: {}",
+            answer.error_text().trim()
+        )))
     }
 }
 
@@ -33,7 +36,9 @@ fn expansion(path: &str) -> String {
         let user = &tail[..end];
         if user.chars().all(|letter| letter.is_ascii_alphanumeric() || "._-".contains(letter)) {
             // unquoted: the shell knows the home directories
-            code.push_str(&format!("h=~{user}; case $h in /*) ;; *) echo 'no such user' >&2; exit 1 ;; esac; printf %s \"$h\"; "));
+            code.push_str(&format!(
+                "h=~{user}; case $h in /*) ;; *) echo 'no such user' >&2; exit 1 ;; esac; printf %s \"$h\"; "
+            ));
             rest = &tail[end..];
         }
     } else if !path.starts_with(['/', '$']) {
@@ -138,11 +143,7 @@ impl Read for RealPath {
         if response.success() && path.starts_with('/') {
             Ok(path.to_owned())
         } else {
-            Err(Failure::new(format!(
-                "cannot follow the symbolic link {}: {}",
-                self.0,
-                response.error_text().trim()
-            )))
+            Err(Failure::new(format!("cannot follow the symbolic link {}: {}", self.0, response.error_text().trim())))
         }
     }
 }

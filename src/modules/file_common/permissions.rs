@@ -38,14 +38,14 @@ pub struct Permissions {
 impl Permissions {
     /// Reads the arguments `mode`, `owner` and `group`, and asks the host for the numbers behind names.
     pub async fn read(args: &Args, host: &Host) -> Result<Permissions, Failure> {
+        refuse(args, &["seuser", "serole", "setype", "selevel"], "set the label with `chcon` or `semanage fcontext`")?;
+        refuse(args, &["attributes"], "set the flags with `chattr`")?;
         let mode = match args.get("mode") {
             Some(value) if !value.to_text().is_empty() => Some(Mode::parse(value)?),
             _ => None,
         };
-        let (owner, group) = try_join!(
-            find(host, Database::Users, args.str("owner")),
-            find(host, Database::Groups, args.str("group"))
-        )?;
+        let (owner, group) =
+            try_join!(find(host, Database::Users, args.str("owner")), find(host, Database::Groups, args.str("group")))?;
         Ok(Permissions { mode, owner, group })
     }
 
@@ -84,9 +84,7 @@ async fn find(host: &Host, database: Database, name: Option<&str>) -> Result<Opt
         Database::Users => ("chown", "user"),
         Database::Groups => ("chgrp", "group"),
     };
-    account
-        .map(Some)
-        .ok_or_else(|| Failure::new(format!("{command} failed: failed to look up {kind} {name}")))
+    account.map(Some).ok_or_else(|| Failure::new(format!("{command} failed: failed to look up {kind} {name}")))
 }
 
 /// What a file, directory or link that `me` makes in a directory gets, before `chmod` and `chown`.
@@ -188,7 +186,13 @@ impl StateDifference {
 
     pub fn with_headers(self, before_header: String, after_header: String) -> Difference {
         let text = |map| json_text(&map) + "\n";
-        Difference { before_header, after_header, before: text(self.before), after: text(self.after), ..Difference::default() }
+        Difference {
+            before_header,
+            after_header,
+            before: text(self.before),
+            after: text(self.after),
+            ..Difference::default()
+        }
     }
 
     pub fn into_difference(self) -> Difference {

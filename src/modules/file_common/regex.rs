@@ -165,9 +165,9 @@ fn class(rest: &[char], out: &mut String) -> usize {
 
 /// The first match in `text` at or after the byte `from`.
 pub fn captures_from<'t>(regex: &Regex, text: &'t str, from: usize) -> Result<Option<Captures<'t, str>>, Failure> {
-    regex.captures_from_pos(text, from).map_err(|error| {
-        Failure::new(format!("the regular expression `{}` gave up: {error}", regex.as_str()))
-    })
+    regex
+        .captures_from_pos(text, from)
+        .map_err(|error| Failure::new(format!("the regular expression `{}` gave up: {error}", regex.as_str())))
 }
 
 pub fn is_match(regex: &Regex, text: &str) -> Result<bool, Failure> {
@@ -217,7 +217,10 @@ fn expand_into(template: &[Part], found: &Captures<'_, str>, out: &mut String) -
                 continue;
             }
             Part::Number(number) if *number >= found.len() => {
-                return Err(Failure::new(format!("invalid group reference {number}: the pattern has {} groups", found.len() - 1)));
+                return Err(Failure::new(format!(
+                    "invalid group reference {number}: the pattern has {} groups",
+                    found.len() - 1
+                )));
             }
             Part::Number(number) => found.get(*number),
             Part::Name(name) => found.name(name),
