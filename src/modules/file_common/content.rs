@@ -246,7 +246,7 @@ pub fn link_step(path: &str, target: &str) -> Step {
         quote(target),
         quote(&join(parent(path), ".trimtab.XXXXXX"))
     );
-    let step = Step::new(script).writes(path);
+    let step = Step::new(script).writes(parent(path));
     // blanks of the output are trimmed before they are compared
     if target.contains(char::is_whitespace) { step } else { step.expect(target) }
 }

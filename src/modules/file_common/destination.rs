@@ -131,7 +131,7 @@ pub fn with_directories(mut change: Change, directories: &[NewDirectory]) -> Cha
     if let Inverse::Steps(steps) = &mut change.inverse {
         steps.extend(directories.iter().rev().map(remove_directory));
     }
-    change
+    change.whole()
 }
 
 /// Removes a directory that was made, unless something was put into it since.
@@ -219,6 +219,20 @@ pub fn attribute_change(path: &str, before: &FileAttributes, after: &FileAttribu
 }
 
 impl Change {
+    /// Leaves it to the last step to notice that a path was reached through a symbolic link: a batch stops there,
+    /// and a change must not stop between its steps.
+    #[must_use]
+    pub fn whole(mut self) -> Change {
+        let last = self.steps.iter().rev().find_map(|step| step.writes.clone());
+        for step in &mut self.steps {
+            step.writes = None;
+        }
+        if let Some(step) = self.steps.last_mut() {
+            step.writes = last;
+        }
+        self
+    }
+
     /// Adds a path to the footprint.
     #[must_use]
     pub fn touching(mut self, path: &str) -> Change {
