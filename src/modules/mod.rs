@@ -10,6 +10,8 @@ pub mod outcome;
 
 mod file;
 mod lineinfile;
+mod slurp;
+pub mod stat;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -24,7 +26,7 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] = &[&file::MODULE, &lineinfile::MODULE];
+pub const MODULES: &[&Module] = &[&file::MODULE, &lineinfile::MODULE, &slurp::MODULE, &stat::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
