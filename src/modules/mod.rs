@@ -5,8 +5,16 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+pub mod file_common;
 pub mod outcome;
 pub mod steering;
+
+mod file;
+mod lineinfile;
+mod slurp;
+pub mod stat;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,13 +26,18 @@ pub use outcome::{Effect, Outcome};
 use crate::host::{Failure, Host};
 use crate::template::Context;
 
-/// All modules, by theme and name.
+/// All modules, by name.
+#[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
-    &steering::INCLUDE_TASKS,
+    &file::MODULE,
+    &lineinfile::MODULE,
+    &slurp::MODULE,
+    &stat::MODULE,
+    &steering::IMPORT_ROLE,
     &steering::IMPORT_TASKS,
     &steering::INCLUDE,
     &steering::INCLUDE_ROLE,
-    &steering::IMPORT_ROLE,
+    &steering::INCLUDE_TASKS,
     &steering::META,
 ];
 
