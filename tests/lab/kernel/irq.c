@@ -20,9 +20,9 @@ struct irq {
 };
 
 struct nic {
-    char *name, *label, *chip, *driver;
+    char *name, *label, *chip;
     struct node *device, *queues, *channels;
-    unsigned maximum, current, first_irq, step, control_irqs, flags;
+    unsigned maximum, current, first_irq, step, control_irqs;
     struct cpus local;
     int node;
 };
@@ -187,7 +187,7 @@ char *irq_show_all(struct node *node) {
 /* Takes the queues and vectors away and makes them anew, as the driver does when the number of channels changes. */
 static void open_channels(struct nic *nic, unsigned count) {
     char path[256], number[32], mask[1024], label[256];
-    unsigned wanted = 0, cpu = 0;
+    unsigned cpu = 0;
     for (unsigned i = 0; i < nic->current; i++) {
         unsigned irq = nic->first_irq + nic->control_irqs + i;
         struct node *entry;
@@ -206,9 +206,8 @@ static void open_channels(struct nic *nic, unsigned count) {
         unsigned irq = nic->first_irq + nic->control_irqs + i;
         struct cpus one = {0};
         /* cpumask_local_spread: the CPUs of the interface's own node in turn */
-        for (wanted = 0; wanted < nr_cpus; wanted++, cpu = (cpu + 1) % nr_cpus)
-            if (cpus_has(&nic->local, cpu))
-                break;
+        for (unsigned tries = 0; tries < nr_cpus && !cpus_has(&nic->local, cpu); tries++)
+            cpu = (cpu + 1) % nr_cpus;
         cpus_put(&one, cpu, true);
         cpus_format_list(&one, number, sizeof number);
         cpu = (cpu + 1) % nr_cpus;

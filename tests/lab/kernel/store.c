@@ -151,6 +151,7 @@ static unsigned long power_of_two(unsigned long value) {
     return value ? power : 0;
 }
 
+/* rps_sock_flow_entries, rps_flow_cnt: any base, rounded up to a power of two. */
 static int store_flow_entries(struct node *node, const char *text, size_t size) {
     unsigned long value;
     int error = take_number(text, size, 0, &value);
@@ -159,9 +160,6 @@ static int store_flow_entries(struct node *node, const char *text, size_t size) 
     put_number(node, power_of_two(value));
     return 0;
 }
-
-/* rps_flow_cnt takes any base and rounds up. */
-static int store_flow_count(struct node *node, const char *text, size_t size) { return store_flow_entries(node, text, size); }
 
 /* One word in brackets among those offered. */
 static int store_bracket(struct node *node, const char *text, size_t size) {
@@ -350,7 +348,7 @@ const struct kind kinds[] = {
     {"numbers", store_numbers, NULL},
     {"dirty", store_dirty, NULL},
     {"flow_entries", store_flow_entries, NULL},
-    {"flow_count", store_flow_count, NULL},
+    {"flow_count", store_flow_entries, NULL},
     {"bracket", store_bracket, NULL},
     {"choice", store_choice, NULL},
     {"scheduler", store_scheduler, show_scheduler},

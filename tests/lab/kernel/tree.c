@@ -203,8 +203,9 @@ void tree_load(const char *path) {
             irq_make(atoi(field[1]), field[2], atoi(field[3]), field[4], field[5], field[6]);
         } else if (!strcmp(field[0], "mode") && count == 3 && node_find(root, field[1])) {
             node_find(root, field[1])->mode = S_IFREG | strtoul(field[2], NULL, 8);
-        } else if (!strcmp(field[0], "node") || !strcmp(field[0], "devlink") || !strcmp(field[0], "udev")) {
-            /* for /dev and the udev database: the host's own start-up reads these */
+        } else if (!strcmp(field[0], "node") || !strcmp(field[0], "devlink") || !strcmp(field[0], "netns") ||
+                   !strcmp(field[0], "udev")) {
+            /* for /dev, the udev database and the network namespace: the host's own start-up reads these */
         } else if (!strcmp(field[0], "nic")) {
             nic_make(field + 1, count - 1);
         } else if (!strcmp(field[0], "cpuset") && count == 2) {
