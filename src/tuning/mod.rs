@@ -3,4 +3,6 @@
 pub mod bracket;
 pub mod cpu_mask;
 pub mod cpu_set;
+pub mod scheduler;
+pub mod topology;
 pub mod write_error;
