@@ -3,6 +3,9 @@
 pub mod bracket;
 pub mod cpu_mask;
 pub mod cpu_set;
+pub mod dirty_pair;
 pub mod scheduler;
+pub mod sysctl_files;
+pub mod sysctl_value;
 pub mod topology;
 pub mod write_error;
