@@ -4,6 +4,8 @@ pub mod bracket;
 pub mod cpu_mask;
 pub mod cpu_set;
 pub mod dirty_pair;
+pub mod irq;
+pub mod placement;
 pub mod scheduler;
 pub mod sysctl_files;
 pub mod sysctl_value;
