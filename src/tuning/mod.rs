@@ -1,8 +1,10 @@
 //! Decisions of performance tuning as pure functions over texts the kernel prints: no host, no waiting.
 
 pub mod bracket;
+pub mod channels;
 pub mod cpu_mask;
 pub mod cpu_set;
+pub mod device;
 pub mod dirty_pair;
 pub mod irq;
 pub mod placement;
