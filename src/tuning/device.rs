@@ -18,7 +18,7 @@ pub struct BlockDevice {
     pub hidden: bool,
     /// The disk has a request queue with a choice of schedulers (see `bracket`); stacked devices have none.
     pub has_scheduler: bool,
-    /// udev's `ID_WWN_WITH_EXTENSION` or `ID_WWN`, or the `wwid` of sysfs.
+    /// udev's `ID_WWN`: what a rule can match (the `wwid` of sysfs is written in another way).
     pub wwn: Option<String>,
     /// udev's `ID_SERIAL`.
     pub serial: Option<String>,
