@@ -12,3 +12,9 @@ pub trait Scope: Send + Sync {
     /// The names of all variables, for `vars` and the `varnames` lookup.
     fn names(&self) -> Vec<String>;
 }
+
+/// Placeholder until the evaluator is merged.
+#[derive(Clone)]
+pub struct Context {
+    pub scope: std::sync::Arc<dyn Scope>,
+}
