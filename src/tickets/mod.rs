@@ -2,6 +2,13 @@
 //!
 //! Firmware is never changed from here.
 
+pub mod compare;
+pub mod csv;
 pub mod dmidecode;
+pub mod markdown;
 pub mod observation;
 pub mod observe;
+mod plan_text;
+pub mod profile;
+pub mod record;
+pub mod ticket;

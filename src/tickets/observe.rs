@@ -30,6 +30,8 @@ pub struct HostTexts {
     pub scaling_driver: Option<String>,
     pub scaling_governor: Option<String>,
     pub scaling_cur_freq: Option<String>,
+    /// Measured, in kHz; only root reads it.
+    pub cpuinfo_cur_freq: Option<String>,
     pub cpuinfo_max_freq: Option<String>,
     /// `/sys/devices/system/cpu/smt/active` and `control`.
     pub smt_active: Option<String>,
@@ -117,19 +119,21 @@ fn power_policy(setting: &str, texts: &HostTexts) -> Observation {
             "does not exist: the firmware rules the frequency by itself",
         );
     };
-    let shown = |text: &Option<String>| trimmed(text).unwrap_or("?").to_owned();
+    let current = trimmed(&texts.cpuinfo_cur_freq).or(trimmed(&texts.scaling_cur_freq));
+    let (governor, max) = (trimmed(&texts.scaling_governor), trimmed(&texts.cpuinfo_max_freq));
     let evidence = format!(
-        "scaling_driver {driver}, scaling_governor {}, scaling_cur_freq {}, cpuinfo_max_freq {}",
-        shown(&texts.scaling_governor),
-        shown(&texts.scaling_cur_freq),
-        shown(&texts.cpuinfo_max_freq)
+        "scaling_driver {driver}, scaling_governor {}, current frequency {} kHz, cpuinfo_max_freq {} kHz",
+        governor.unwrap_or("?"),
+        current.unwrap_or("?"),
+        max.unwrap_or("?")
     );
-    let number = |text: &Option<String>| trimmed(text).and_then(|text| text.parse::<u64>().ok());
-    // Only the governor `performance` asks for the highest frequency at all times; what is below it then is held
-    // down by the firmware. Any other governor hides the policy.
-    match (trimmed(&texts.scaling_governor), number(&texts.scaling_cur_freq), number(&texts.cpuinfo_max_freq)) {
-        (Some("performance"), Some(current), Some(max)) if max > 0 => {
-            let value = if current * 10 >= max * 9 { "performance" } else { "efficiency" };
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<u64>().ok());
+    // The governor `performance` asks for the highest frequency at all times; what is below it then is held down by
+    // the firmware. Any other governor hides the policy, and on Intel's drivers the highest is a turbo frequency that
+    // not all cores reach.
+    match (driver, governor, number(current), number(max)) {
+        ("cppc_cpufreq", Some("performance"), Some(current), Some(max)) if max > 0 => {
+            let value = if current.saturating_mul(10) >= max.saturating_mul(9) { "performance" } else { "efficiency" };
             Observation::inferred(setting, value, SOURCE, evidence)
         }
         _ => Observation::not_observable(setting, SOURCE, evidence),
@@ -249,15 +253,21 @@ fn idle_states(setting: &str, texts: &HostTexts) -> Observation {
         return Observation::not_observable(setting, SOURCE, "it has no states");
     };
     let names: Vec<&str> = names.split_ascii_whitespace().collect();
-    // The states deeper than C1 are those that cost a database its response time.
-    let deep = names.iter().any(|name| {
-        let digits: String =
-            name.trim_start_matches("ACPI").trim_start_matches("_").chars().filter(char::is_ascii_digit).collect();
-        name.contains('C') && digits.parse::<u32>().is_ok_and(|number| number >= 2)
-    });
     let driver = trimmed(&texts.idle_driver).unwrap_or("?");
     let evidence = format!("current_driver {driver}, states {}", names.join(" "));
-    Observation::inferred(setting, if deep { "enabled" } else { "disabled" }, SOURCE, evidence)
+    // `C1`, `C1E`, `C6`, `C2_ACPI`: the states deeper than C1 are those that cost a database its response time.
+    let depths: Vec<u32> = names.iter().filter_map(|name| depth_of(name)).collect();
+    match depths.iter().max() {
+        Some(depth) => {
+            Observation::inferred(setting, if *depth > 1 { "enabled" } else { "disabled" }, SOURCE, evidence)
+        }
+        None => Observation::not_observable(setting, SOURCE, evidence),
+    }
+}
+
+fn depth_of(state: &str) -> Option<u32> {
+    let rest = state.strip_prefix('C')?;
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 #[cfg(test)]
@@ -298,6 +308,18 @@ mod tests {
             ("power_policy", cpufreq("performance", "2600000\n"), Some("performance"), Inferred),
             ("power_policy", cpufreq("performance", "1600000\n"), Some("efficiency"), Inferred),
             ("power_policy", cpufreq("ondemand", "2600000\n"), None, NotObservable),
+            (
+                "power_policy",
+                HostTexts { cpuinfo_cur_freq: text("1600000"), ..cpufreq("performance", "2600000") },
+                Some("efficiency"),
+                Inferred,
+            ),
+            (
+                "power_policy",
+                HostTexts { scaling_driver: text("intel_pstate"), ..cpufreq("performance", "1600000") },
+                None,
+                NotObservable,
+            ),
             ("smmu", HostTexts { iommus: text("smmu3.0x0000000148000000\n"), ..arm() }, Some("enabled"), Observed),
             ("smmu", arm(), Some("disabled"), Inferred),
             ("smmu", HostTexts { command_line: text("ro iommu=off"), ..arm() }, None, NotObservable),
@@ -351,6 +373,7 @@ mod tests {
                 Some("enabled"),
                 Inferred,
             ),
+            ("idle_states", HostTexts { idle_states: text("LPI-0\nLPI-1\n"), ..arm() }, None, NotObservable),
             ("memory_speed", arm(), None, NotObservable),
         ];
         for (setting, texts, value, confidence) in cases {
