@@ -5,6 +5,7 @@
 pub mod compare;
 pub mod csv;
 pub mod dmidecode;
+pub mod files;
 pub mod markdown;
 pub mod observation;
 pub mod observe;

@@ -148,15 +148,12 @@ fn put_into_batches(hosts: &mut [TicketHost], most: usize) {
     });
     let mut filled: Vec<usize> = Vec::new();
     let mut last_of_cluster: BTreeMap<String, usize> = BTreeMap::new();
-    let mut first_for_primaries = 0;
+    let mut first_for_primaries = None;
     for host in hosts.iter_mut() {
-        if host.record.replica_role != ReplicaRole::Primary {
-            first_for_primaries = first_for_primaries.max(filled.len());
-        }
         let earliest = match host.record.replica_role {
-            // All batches with other hosts are done before the first primary goes down.
-            ReplicaRole::Primary => first_for_primaries,
-            _ => 0,
+            // Every other host is done before the first primary goes down.
+            ReplicaRole::Primary => *first_for_primaries.get_or_insert(filled.len()),
+            ReplicaRole::Secondary | ReplicaRole::None => 0,
         };
         let cluster = host.record.cluster.as_str();
         let behind_cluster = last_of_cluster.get(cluster).filter(|_| !cluster.is_empty()).map_or(0, |last| last + 1);
@@ -168,9 +165,6 @@ fn put_into_batches(hosts: &mut [TicketHost], most: usize) {
             filled.resize(batch + 1, 0);
         }
         filled[batch] += 1;
-        if host.record.replica_role != ReplicaRole::Primary {
-            first_for_primaries = filled.len();
-        }
         last_of_cluster.insert(cluster.to_owned(), batch);
         host.batch = batch + 1;
     }
