@@ -7,7 +7,15 @@
 use std::fmt;
 use std::time::Duration;
 
+mod answer;
+mod batch;
+mod r#become;
+mod channel;
+mod connection;
+mod local;
 pub mod shell;
+
+pub use connection::Connection;
 
 /// A password or key phrase: wiped when dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

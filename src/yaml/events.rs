@@ -134,7 +134,8 @@ fn describe(source: &Arc<Source>, error: &libyaml_safer::Error) -> Error {
 fn forbidden_character(source: &Arc<Source>, problem: &str) -> Error {
     let (mut line, mut column) = (1, 1);
     for (index, character) in source.text.chars().enumerate() {
-        if !is_allowed(character) && !(index == 0 && character == '\u{feff}') {
+        let is_byte_order_mark = index == 0 && character == '\u{feff}';
+        if !is_allowed(character) && !is_byte_order_mark {
             return Error::parse(format!(
                 "not valid YAML: {problem} (character U+{:04X}, write it as `\"\\u{:04x}\"` in double quotes)",
                 character as u32, character as u32
