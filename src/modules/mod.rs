@@ -5,7 +5,12 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+pub mod file_common;
 pub mod outcome;
+
+mod lineinfile;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -17,8 +22,8 @@ pub use outcome::{Effect, Outcome};
 use crate::host::{Failure, Host};
 use crate::template::Context;
 
-/// All modules, by theme and name.
-pub const MODULES: &[&Module] = &[];
+/// All modules, by name.
+pub const MODULES: &[&Module] = &[&lineinfile::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
