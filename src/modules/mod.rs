@@ -8,6 +8,8 @@ pub mod args;
 pub mod file_common;
 pub mod outcome;
 
+mod io_scheduler;
+mod kernel_write;
 mod lineinfile;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,7 +25,7 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] = &[&lineinfile::MODULE];
+pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]

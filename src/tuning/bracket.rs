@@ -64,6 +64,17 @@ impl Choice {
     }
 }
 
+/// What the kernel prints after `word` was written, given what it printed before; blanks stay as they were.
+pub fn reselected(text: &str, word: &str) -> String {
+    let select = |piece: &str| {
+        let bare = piece.trim_end();
+        let blanks = &piece[bare.len()..];
+        let bare = bare.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(bare);
+        if bare == word { format!("[{bare}]{blanks}") } else { format!("{bare}{blanks}") }
+    };
+    text.split_inclusive(char::is_whitespace).map(select).collect()
+}
+
 /// As the kernel prints it.
 impl fmt::Display for Choice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,6 +108,18 @@ mod tests {
             let choice = Choice::parse(text).expect(text);
             assert_eq!((choice.selected(), choice.offered().len()), (selected, count), "{text:?}");
             assert_eq!(choice.to_string(), text.trim());
+        }
+    }
+
+    #[test]
+    fn another_selection_keeps_the_blanks() {
+        let cases = [
+            ("none [mq-deadline] kyber bfq ", "kyber", "none mq-deadline [kyber] bfq "),
+            ("[none] mq-deadline\n", "mq-deadline", "none [mq-deadline]\n"),
+            ("always [madvise] never", "madvise", "always [madvise] never"),
+        ];
+        for (before, word, after) in cases {
+            assert_eq!(reselected(before, word), after);
         }
     }
 

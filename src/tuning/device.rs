@@ -16,8 +16,6 @@ pub struct BlockDevice {
     pub sectors: u64,
     /// `hidden` is 1: a path of an NVMe multipath device.
     pub hidden: bool,
-    /// The disk has a request queue with a choice of schedulers (see `bracket`); stacked devices have none.
-    pub has_scheduler: bool,
     /// udev's `ID_WWN`: what a rule can match (the `wwid` of sysfs is written in another way).
     pub wwn: Option<String>,
     /// udev's `ID_SERIAL`.
@@ -86,6 +84,35 @@ impl BlockDevice {
             (None, None) => Identity::Name(self.name.clone()),
         }
     }
+}
+
+/// Reads the devices from blocks of lines: `name=…`, then `FILE=VALUE` for files below `/sys/block/NAME`, and the lines of
+/// udev's database (`S:` links, `E:` properties; see `/run/udev/data`).
+pub fn parse_devices(text: &str) -> Vec<BlockDevice> {
+    let mut devices: Vec<BlockDevice> = Vec::new();
+    for line in text.lines() {
+        if let Some(name) = line.strip_prefix("name=") {
+            devices.push(BlockDevice { name: name.to_owned(), ..BlockDevice::default() });
+            continue;
+        }
+        let Some(device) = devices.last_mut() else { continue };
+        if let Some(link) = line.strip_prefix("S:") {
+            device.links.push(format!("/dev/{link}"));
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        match key {
+            "size" => device.sectors = value.trim().parse().unwrap_or(0),
+            "removable" => device.removable = value.trim() == "1",
+            "ro" => device.read_only = value.trim() == "1",
+            "hidden" => device.hidden = value.trim() == "1",
+            "queue/rotational" => device.rotational = value.trim() == "1",
+            "E:ID_WWN" => device.wwn = Some(value.to_owned()),
+            "E:ID_SERIAL" => device.serial = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    devices
 }
 
 /// What a device is recognised by.
@@ -234,7 +261,7 @@ mod tests {
     use super::*;
 
     fn disk(name: &str) -> BlockDevice {
-        BlockDevice { name: name.to_owned(), sectors: 1 << 21, has_scheduler: true, ..BlockDevice::default() }
+        BlockDevice { name: name.to_owned(), sectors: 1 << 21, ..BlockDevice::default() }
     }
 
     fn host() -> Vec<BlockDevice> {
@@ -285,6 +312,22 @@ mod tests {
         for (wanted, excluded, expected) in cases {
             assert_eq!(names(wanted, excluded), *expected, "{wanted:?} without {excluded:?}");
         }
+    }
+
+    #[test]
+    fn devices_are_read_from_sysfs_and_udev() {
+        let text = "name=sda\nsize=2097152\nremovable=0\nro=0\nhidden=0\nqueue/rotational=1\nS:disk/by-id/wwn-0x5000\n\
+                    E:ID_WWN=0x5000\nE:ID_SERIAL=ST=1\nname=sr0\nsize=0\nremovable=1\nro=0\nhidden=\n";
+        let devices = parse_devices(text);
+        let disk = BlockDevice {
+            rotational: true,
+            wwn: Some("0x5000".into()),
+            serial: Some("ST=1".into()),
+            links: vec!["/dev/disk/by-id/wwn-0x5000".into()],
+            ..disk("sda")
+        };
+        assert_eq!(devices[0], disk);
+        assert_eq!((devices[1].name.as_str(), devices[1].removable), ("sr0", true));
     }
 
     #[test]

@@ -45,6 +45,9 @@ pub fn choose(wanted: &[&str], choice: &Choice) -> Result<Decision> {
         if wanted.contains(&"cfq") {
             error = error.hint("multi-queue devices have nothing equal to `cfq`; name a second choice such as `bfq`");
         }
+        if wanted.iter().any(|name| matches!(*name, "bfq" | "kyber")) {
+            error = error.hint("a scheduler that is a module is offered once it is loaded, as by `modprobe bfq`");
+        }
         return Err(error.suggest(wanted[0], choice.offered().iter().map(String::as_str)));
     };
     if choice.selected() == Some(name.as_str()) { Ok(Decision::Already(name)) } else { Ok(Decision::Write(name)) }

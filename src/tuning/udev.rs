@@ -28,11 +28,7 @@ pub fn rule_file(header: &str, settings: &[QueueSettings]) -> Result<String> {
             r#"SUBSYSTEM=="block""#.to_owned(),
             // Patterns for disks would match their partitions, which have no queue.
             r#"ENV{DEVTYPE}=="disk""#.to_owned(),
-            match &settings.identity {
-                Identity::Wwn(wwn) => format!("ENV{{ID_WWN}}==\"{}\"", literal(wwn)?),
-                Identity::Serial(serial) => format!("ENV{{ID_SERIAL}}==\"{}\"", literal(serial)?),
-                Identity::Name(name) => format!("KERNEL==\"{}\"", literal(name)?),
-            },
+            device_match(&settings.identity)?,
         ];
         let before = words.len();
         if let Some(scheduler) = &settings.scheduler {
@@ -50,6 +46,14 @@ pub fn rule_file(header: &str, settings: &[QueueSettings]) -> Result<String> {
         }
     }
     Ok(text)
+}
+
+fn device_match(identity: &Identity) -> Result<String> {
+    Ok(match identity {
+        Identity::Wwn(wwn) => format!("ENV{{ID_WWN}}==\"{}\"", literal(wwn)?),
+        Identity::Serial(serial) => format!("ENV{{ID_SERIAL}}==\"{}\"", literal(serial)?),
+        Identity::Name(name) => format!("KERNEL==\"{}\"", literal(name)?),
+    })
 }
 
 fn assignment(name: &str, value: &str) -> Result<String> {
@@ -87,33 +91,27 @@ fn literal(text: &str) -> Result<String> {
     Ok(out)
 }
 
-/// A line of another rule file that sets the same attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Conflict {
-    pub path: String,
-    /// Counted from 1.
-    pub line: usize,
-    pub text: String,
-}
-
-/// Finds lines in other rule files that assign `queue/ATTRIBUTE`. Files sort by name, the later one wins.
-pub fn conflicts(files: &[(&str, &str)], own_path: &str, attribute: &str) -> Vec<Conflict> {
+/// True if a line of a rule file assigns `queue/ATTRIBUTE`. A comparison (`==`) is no assignment.
+pub fn assigns(line: &str, attribute: &str) -> bool {
     let key = format!("ATTR{{queue/{attribute}}}");
-    let assigns = |line: &str| {
-        line.match_indices(&key).any(|(at, _)| {
+    !line.trim_start().starts_with('#')
+        && line.match_indices(&key).any(|(at, _)| {
             let rest = line[at + key.len()..].trim_start();
             rest.starts_with("+=") || rest.starts_with(":=") || (rest.starts_with('=') && !rest.starts_with("=="))
         })
-    };
-    let mut found = Vec::new();
-    for (path, text) in files.iter().filter(|(path, _)| *path != own_path) {
-        for (index, line) in text.lines().enumerate() {
-            if !line.trim_start().starts_with('#') && assigns(line) {
-                found.push(Conflict { path: (*path).to_owned(), line: index + 1, text: line.trim().to_owned() });
-            }
-        }
-    }
-    found
+}
+
+/// Puts rules into the text of a rule file of ours: lines for the same devices are replaced, others stay.
+pub fn merge(existing: &str, header: &str, settings: &[QueueSettings]) -> Result<String> {
+    let new = rule_file("", settings)?;
+    let devices = settings.iter().map(|settings| device_match(&settings.identity)).collect::<Result<Vec<_>>>()?;
+    let is_rule = |line: &&str| !line.trim().is_empty() && !line.starts_with('#');
+    let concerns = |line: &str| devices.iter().any(|device| line.contains(&format!(", {device}, ")));
+    let mut lines: Vec<&str> =
+        existing.lines().filter(is_rule).filter(|line| !concerns(line)).chain(new.lines()).collect();
+    lines.sort_unstable();
+    let header = header.lines().map(|line| format!("# {line}\n"));
+    Ok(header.chain(lines.iter().map(|line| format!("{line}\n"))).collect())
 }
 
 #[cfg(test)]
@@ -165,17 +163,31 @@ mod tests {
     }
 
     #[test]
-    fn other_rules_for_the_same_attribute_are_found() {
-        let files = [
-            ("/etc/udev/rules.d/99-trimtab-io.rules", "ATTR{queue/scheduler}=\"none\"\n"),
-            (
-                "/usr/lib/udev/rules.d/60-block-scheduler.rules",
-                "# ATTR{queue/scheduler}=\"x\"\n\nKERNEL==\"sd*\", ATTR{queue/scheduler}=\"bfq\"\n",
-            ),
-            ("/etc/udev/rules.d/70-a.rules", "ATTR{queue/scheduler}==\"bfq\", RUN+=\"/bin/true\"\n"),
+    fn assignments_are_told_from_comparisons() {
+        let cases = [
+            (r#"KERNEL=="sd*", ATTR{queue/scheduler}="bfq""#, true),
+            (r#"ATTR{queue/scheduler}:="bfq""#, true),
+            (r#"ATTR{queue/scheduler}=="bfq", RUN+="/bin/true""#, false),
+            (r#"ATTR{queue/scheduler}=="none", ATTR{queue/scheduler} = "bfq""#, true),
+            (r#"# ATTR{queue/scheduler}="bfq""#, false),
+            (r#"ATTR{queue/nr_requests}="64""#, false),
         ];
-        let found = conflicts(&files, files[0].0, "scheduler");
-        assert_eq!(found.len(), 1);
-        assert_eq!((found[0].path.as_str(), found[0].line), (files[1].0, 3));
+        for (line, expected) in cases {
+            assert_eq!(assigns(line, "scheduler"), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn rules_of_other_devices_stay() {
+        let named = |name: &str| settings(Identity::Name(name.into()));
+        let first = merge("", "Ours.", &[named("vdb"), named("vda")]).expect("rules");
+        let mut changed = named("vda");
+        changed.scheduler = Some("none".into());
+        let second = merge(&first, "Ours.", &[changed.clone()]).expect("rules");
+        assert_eq!(second.lines().count(), 3);
+        assert!(second.contains(r#"KERNEL=="vda", ATTR{queue/scheduler}="none""#));
+        assert!(second.contains(r#"KERNEL=="vdb", ATTR{queue/scheduler}="mq-deadline""#));
+        // Nothing changes when it is done again.
+        assert_eq!(merge(&second, "Ours.", &[changed]).expect("rules"), second);
     }
 }
