@@ -53,6 +53,18 @@ impl Failure {
     }
 }
 
+/// An error of a pure function: its message, with what to do.
+impl From<crate::error::Error> for Failure {
+    fn from(error: crate::error::Error) -> Failure {
+        let mut message = error.to_string();
+        for hint in error.hints() {
+            message.push_str("; ");
+            message.push_str(hint);
+        }
+        Failure::new(message)
+    }
+}
+
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Failure {
         match error.kind {

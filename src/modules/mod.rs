@@ -10,6 +10,8 @@ pub mod outcome;
 pub mod steering;
 
 mod file;
+mod io_scheduler;
+mod kernel_write;
 mod lineinfile;
 mod slurp;
 pub mod stat;
@@ -40,6 +42,7 @@ pub const MODULES: &[&Module] = &[
     &steering::INCLUDE_TASKS,
     &steering::META,
 ];
+pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
