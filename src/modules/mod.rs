@@ -5,16 +5,15 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
-pub mod file_common;
-pub mod outcome;
-pub mod steering;
-
 mod file;
+pub mod file_common;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
+pub mod outcome;
 mod slurp;
 pub mod stat;
+pub mod steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -32,6 +31,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &file::MODULE,
+    &io_scheduler::MODULE,
     &lineinfile::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
@@ -42,7 +42,6 @@ pub const MODULES: &[&Module] = &[
     &steering::INCLUDE_TASKS,
     &steering::META,
 ];
-pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
