@@ -157,7 +157,7 @@ pub fn method(value: &Value, name: &str, arguments: &[Value]) -> Result<Value> {
         (Time::Moment(moment), "isoformat") => Ok(Value::from(moment_text(moment, 'T'))),
         (Time::Moment(moment), "timestamp") => {
             let zoned =
-                moment.to_zoned(TimeZone::system()).map_err(|error| TemplateError::failed(error.to_string()))?;
+                moment.to_zoned_datetime(TimeZone::system()).map_err(|error| TemplateError::failed(error.to_string()))?;
             Ok(Value::Float(zoned.timestamp().as_microsecond() as f64 / 1e6))
         }
         (Time::Moment(moment), "weekday") => Ok(Value::Int(i64::from(moment.weekday().to_monday_zero_offset()))),
@@ -173,7 +173,7 @@ pub fn method(value: &Value, name: &str, arguments: &[Value]) -> Result<Value> {
 /// The present moment, of the controller's zone or UTC.
 pub fn now(utc: bool) -> Time {
     let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
-    Time::Moment(Timestamp::now().to_zoned(zone).datetime())
+    Time::Moment(Timestamp::now().to_zoned_datetime(zone).datetime())
 }
 
 /// Python's `strftime` of a moment.
@@ -212,7 +212,7 @@ pub fn format_epoch(layout: &str, epoch: Option<f64>, utc: bool) -> Result<Strin
             .map_err(|error| TemplateError::failed(format!("Invalid value for epoch value ({seconds}): {error}")))?,
         None => Timestamp::now(),
     };
-    jiff::fmt::strtime::format(layout, &timestamp.to_zoned(zone))
+    jiff::fmt::strtime::format(layout, &timestamp.to_zoned_datetime(zone))
         .map_err(|error| TemplateError::failed(format!("the format `{layout}` is wrong: {error}")))
 }
 

@@ -281,7 +281,7 @@ impl Evaluator<'_> {
                         Some(map) => entries.extend(map.into_owned()),
                         None => {
                             for pair in iterate(value)? {
-                                match iterate(&pair)?.try_into() {
+                                match <[Value; 2]>::try_from(iterate(&pair)?) {
                                     Ok([key, value]) => entries.insert(key, value),
                                     Err(_) => {
                                         return Err(TemplateError::failed("`update` needs a map or pairs"));

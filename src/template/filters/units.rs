@@ -42,7 +42,7 @@ fn human_readable(call: &Call<'_>) -> Result<Value> {
         Some(unit) => text_of(unit)?.chars().next().map(|letter| letter.to_ascii_uppercase()),
         None => None,
     };
-    let chosen = LETTERS.chars().enumerate().rev().find(|(power, letter)| match wanted {
+    let chosen = LETTERS.char_indices().rev().find(|(power, letter)| match wanted {
         Some(wanted) => *letter == wanted,
         None => size >= 1024f64.powi(*power as i32),
     });
