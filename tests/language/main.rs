@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod expr;
 mod free_form;
+mod expr;
 mod generated;
 mod inventory;
 mod yaml;
