@@ -27,6 +27,7 @@ pub use include::{Included, load_role, load_tasks};
 pub use load::{Cache, Decrypt, LoadOptions};
 pub use play::load_playbook;
 pub use role::IncludeFrom;
+pub use tags::TagSelection;
 
 use crate::modules::Module;
 use crate::source::Place;

@@ -335,8 +335,8 @@ impl Loader<'_> {
         let place = text_node.map_or(&key.place, |node| &node.place);
         let (name, words) = match free_form::split_action(text) {
             Ok(parts) => parts,
-            Err(problem) => {
-                self.error(Error::parse(problem).at(place));
+            Err(error) => {
+                self.error(error.at(place));
                 return None;
             }
         };
@@ -400,14 +400,14 @@ impl Loader<'_> {
     }
 
     fn take_text(&mut self, module: &str, args: &mut Arguments, text: &str, place: &Place) {
-        match free_form::parse_kv(text, free_form::takes_command(module)) {
+        match free_form::parse_key_values(text, free_form::takes_command(module)) {
             Ok(pairs) => {
                 for (key, value) in pairs {
                     args.places.insert(key.to_text().into_owned(), place.clone());
                     args.map.insert(key, value);
                 }
             }
-            Err(problem) => self.error(Error::parse(problem).at(place)),
+            Err(error) => self.error(error.at(place)),
         }
     }
 
