@@ -7,6 +7,7 @@
 
 mod argument_specs;
 mod block;
+pub mod check;
 pub mod free_form;
 mod include;
 pub mod keywords;
