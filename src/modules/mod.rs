@@ -8,6 +8,19 @@ pub mod args;
 pub mod outcome;
 pub mod steering;
 
+mod add_host;
+mod command;
+pub mod engine_actions;
+mod execution;
+mod fail;
+mod group_by;
+mod ping;
+mod raw;
+mod set_fact;
+mod set_stats;
+mod shell;
+mod shell_words;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,6 +39,23 @@ pub const MODULES: &[&Module] = &[
     &steering::INCLUDE_ROLE,
     &steering::IMPORT_ROLE,
     &steering::META,
+/// All modules, by name.
+pub const MODULES: &[&Module] = &[
+    &add_host::MODULE,
+    &command::MODULE,
+    &engine_actions::IMPORT_ROLE,
+    &engine_actions::IMPORT_TASKS,
+    &engine_actions::INCLUDE,
+    &engine_actions::INCLUDE_ROLE,
+    &engine_actions::INCLUDE_TASKS,
+    &engine_actions::META,
+    &fail::MODULE,
+    &group_by::MODULE,
+    &ping::MODULE,
+    &raw::MODULE,
+    &set_fact::MODULE,
+    &set_stats::MODULE,
+    &shell::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
@@ -138,9 +168,10 @@ impl Module {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// The argument of this name or alias.
+    /// The argument of this name or alias; else the one that stands for any name, if the module has it.
     pub fn arg(&self, name: &str) -> Option<&'static Arg> {
-        self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name))
+        let named = self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name));
+        named.or_else(|| self.args.iter().find(|arg| arg.name == args::ANY_NAME))
     }
 
     /// The names that its arguments go by, aliases too.
