@@ -6,7 +6,6 @@
 
 pub mod args;
 pub mod outcome;
-pub mod steering;
 
 mod add_host;
 mod command;
@@ -31,14 +30,6 @@ pub use outcome::{Effect, Outcome};
 use crate::host::{Failure, Host};
 use crate::template::Context;
 
-/// All modules, by theme and name.
-pub const MODULES: &[&Module] = &[
-    &steering::INCLUDE_TASKS,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::IMPORT_ROLE,
-    &steering::META,
 /// All modules, by name.
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,

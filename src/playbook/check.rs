@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use indexmap::IndexMap;
 
+use super::free_form::RAW_PARAMS;
 use super::load::lock;
 use super::tags::{TagSelection, tags_of};
 use super::task::module_names;
@@ -109,7 +110,8 @@ impl Check<'_> {
         let always = |condition: &Written| matches!(condition.value, Value::Bool(true));
         let loops = task.looping.as_ref().is_none_or(|looping| {
             let items = looping.terms.value.as_list();
-            looping.lookup.as_deref().is_none_or(|lookup| lookup == "items") && items.is_some_and(|items| !items.is_empty())
+            looping.lookup.as_deref().is_none_or(|lookup| lookup == "items")
+                && items.is_some_and(|items| !items.is_empty())
         });
         if certain && literal_tags && loops && !task.is_handler && settings.when.iter().all(always) {
             Reach::Certain
@@ -142,7 +144,12 @@ impl Check<'_> {
             if key.has_templates() {
                 continue;
             }
+            let is_free_text = name == RAW_PARAMS && module.free_form == FreeForm::No;
             match module.arg(&name) {
+                _ if is_free_text => {
+                    let error = free_text(module, value).at(place_of(task, &name));
+                    self.judge(reach, error);
+                }
                 Some(arg) => {
                     if !value.has_templates()
                         && !value.is_null()
@@ -152,10 +159,6 @@ impl Check<'_> {
                         let error = Error::parse(failure.message).at(place_of(task, &name));
                         self.judge(reach, error);
                     }
-                }
-                None if name == super::free_form::RAW_PARAMS => {
-                    let error = free_text(module, value).at(place_of(task, &name));
-                    self.judge(reach, error);
                 }
                 None => {
                     let error = Error::parse(format!("`{}` has no argument `{name}`", module.bare_name()))
@@ -292,11 +295,10 @@ fn free_text(module: &Module, value: &Value) -> Error {
     let text = value.to_text();
     let text = text.trim();
     let error = Error::parse(format!("`{}` takes no free text, but has `{text}`", module.bare_name()));
-    match module.free_form {
-        FreeForm::No if text.split_whitespace().any(|word| word == "=") => {
-            error.hint("write `key=value` without blanks around `=`")
-        }
-        _ => error.hint("write its arguments as `key: value` below it, or as `key=value`"),
+    if text.split_whitespace().any(|word| word == "=") {
+        error.hint("write `key=value` without blanks around `=`")
+    } else {
+        error.hint("write its arguments as `key: value` below it, or as `key=value`")
     }
 }
 

@@ -412,12 +412,17 @@ impl Loader<'_> {
     }
 
     fn check_meta(&mut self, draft: &Draft, around: &Around) {
-        let place = draft.args.place(RAW_PARAMS, &draft.action_place);
-        let Some(name) = draft.args.text(RAW_PARAMS) else {
+        let (key, name) = draft
+            .args
+            .map
+            .first()
+            .map_or(("", None), |(key, value)| (key.as_str().unwrap_or_default(), value.as_str()));
+        let place = draft.args.place(key, &draft.action_place);
+        let Some(name) = name else {
             self.error(Error::parse("`meta` needs to know what to do").at(place));
             return;
         };
-        let known = modules::steering::META_ACTIONS;
+        let known = modules::engine_actions::META_ACTIONS;
         if Value::written(name).has_templates() {
             self.error(Error::parse("`meta` takes no template").at(place));
         } else if !known.contains(&name) {
