@@ -9,6 +9,7 @@ use super::batch::{self, Features, Token};
 use super::r#become::{self as becoming, Dialogue, Start};
 use super::channel::{Channel, Closed, Event};
 use super::shell::{Request, Response};
+use super::ssh::Client;
 use super::{Become, ConnectError, ConnectErrorKind, Counters, Identity, Target, Transport, local};
 
 /// What a host is asked through.
@@ -19,6 +20,8 @@ pub struct Connection {
     /// The shell's command line on the host.
     program: String,
     shells: HashMap<Identity, Shell>,
+    /// `None`: the controller itself.
+    client: Option<Client>,
     counters: Counters,
 }
 
@@ -40,11 +43,16 @@ impl Connection {
     pub async fn open_with_shell(target: &Target, program: &str) -> Result<Connection, ConnectError> {
         let mut random = [0; 16];
         getrandom::fill(&mut random).map_err(|error| unreachable_error(format!("no random numbers: {error}")))?;
+        let client = match target.transport {
+            Transport::Local => None,
+            Transport::Ssh => Some(Client::connect(target).await?),
+        };
         Ok(Connection {
             target: target.clone(),
             token: Token::new(random),
             program: program.to_owned(),
             shells: HashMap::new(),
+            client,
             counters: Counters::default(),
         })
     }
@@ -76,6 +84,9 @@ impl Connection {
     /// Ends the shells and the connection.
     pub async fn close(mut self) {
         self.shells.clear();
+        if let Some(client) = self.client {
+            client.close().await;
+        }
     }
 
     /// The instant at which a shell that has not answered is given up.
@@ -89,9 +100,12 @@ impl Connection {
             Some(wanted) => becoming::start(wanted, &self.program, &self.token)?,
         };
         self.counters.round_trips += 1;
-        let mut channel = match &self.target.transport {
-            Transport::Local => local::open(&command)?,
-            Transport::Ssh => return Err(unreachable_error("ssh")),
+        let mut channel = match &self.client {
+            None => local::open(&command)?,
+            Some(client) => match tokio::time::timeout(self.target.connect_timeout, client.open(&command)).await {
+                Ok(channel) => channel?,
+                Err(_) => return Err(unreachable_error("the server opens no channel in time")),
+            },
         };
         if let (Some(dialogue), Some(wanted)) = (dialogue, &identity.become_as) {
             self.converse(&mut channel, &dialogue, wanted).await?;

@@ -190,7 +190,7 @@ fn decide_failed(call: &Call, map: &mut Map, status: &mut Status) -> Result<(), 
 
 fn notified(call: &Call) -> Result<Vec<String>, Failure> {
     let mut names = Vec::new();
-    for written in call.task.notify.iter().chain(&call.task.settings.notify) {
+    for written in &call.task.notify {
         match call.context.value(&written.value)? {
             Value::List(items) => names.extend(items.iter().map(|item| item.to_text().into_owned())),
             Value::Null => {}

@@ -5,6 +5,11 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+mod file;
+pub mod file_common;
+mod io_scheduler;
+mod kernel_write;
+mod lineinfile;
 pub mod outcome;
 
 mod add_host;
@@ -19,6 +24,10 @@ mod set_fact;
 mod set_stats;
 mod shell;
 mod shell_words;
+mod slurp;
+pub mod stat;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -31,6 +40,7 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
+#[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &command::MODULE,
@@ -41,12 +51,17 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::INCLUDE_TASKS,
     &engine_actions::META,
     &fail::MODULE,
+    &file::MODULE,
     &group_by::MODULE,
+    &io_scheduler::MODULE,
+    &lineinfile::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &shell::MODULE,
+    &slurp::MODULE,
+    &stat::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -238,6 +238,25 @@ fn escape(text: &str) -> Option<(char, usize)> {
     }
 }
 
+/// Modules whose text is a command: only the arguments of commands are taken out of it.
+const COMMAND_MODULES: [&str; 6] = ["command", "shell", "raw", "script", "win_command", "win_shell"];
+
+/// True if the text behind this module's name is a command.
+pub fn takes_command(module: &str) -> bool {
+    let prefixes = ["ansible.builtin.", "ansible.legacy.", "ansible.windows."];
+    let bare = prefixes.iter().find_map(|prefix| module.strip_prefix(prefix));
+    COMMAND_MODULES.contains(&bare.unwrap_or(module))
+}
+
+/// The module's name and the text of its arguments, of `action: copy src=a dest=b`.
+pub fn split_action(text: &str) -> Result<(String, String)> {
+    let words = split_words(text)?;
+    Ok(match words.split_first() {
+        Some((name, rest)) => (name.trim().to_owned(), rest.join(" ")),
+        None => (String::new(), String::new()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod argument_specs;
 mod block;
 pub mod check;
 pub mod free_form;
+mod gather;
 mod include;
 pub mod keywords;
 mod load;
@@ -21,9 +22,11 @@ mod task;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use indexmap::IndexMap;
 
+pub use gather::gather_facts_task;
 pub use include::{Included, load_role, load_tasks};
 pub use load::{Cache, Decrypt, LoadOptions};
 pub use play::load_playbook;
@@ -33,6 +36,9 @@ pub use tags::TagSelection;
 use crate::modules::Module;
 use crate::source::Place;
 use crate::value::{Map, Value};
+
+/// The number of the next task that is loaded.
+static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
 
 /// A keyword's value as written, and where.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! A task: its keywords, its action in all the ways to write it, and its arguments.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ use super::free_form::{self, RAW_PARAMS};
 use super::keywords::{self, On};
 use super::load::{Around, Loader};
 use super::settings::{Level, is_variable_name};
-use super::{Item, Loop, LoopControl, Settings, Task, TaskAction, Written};
+use super::{NEXT_TASK, Item, Loop, LoopControl, Settings, Task, TaskAction, Written};
 use crate::error::{Error, nearest};
 use crate::modules::{self, EngineAction, FreeForm, Module};
 use crate::source::Place;
@@ -438,11 +438,10 @@ impl Loader<'_> {
 impl Draft<'_> {
     /// The task; `apply` is for includes.
     pub fn into_task(self, around: &Around, apply: Option<Settings>) -> Task {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let settings = self.own.below(&around.settings, Level::Task);
         let Fields { name, looping, register, listen, until, retries, delay, .. } = self.fields;
         Task {
-            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            id: NEXT_TASK.fetch_add(1, Ordering::Relaxed),
             place: self.node.place.clone(),
             name,
             action: self.action,

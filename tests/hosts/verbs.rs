@@ -101,13 +101,8 @@ async fn input_of_five_megabytes_passes() {
             run(&mut connection, vec![read(fed("cat", bytes.clone())), read(fed("exit 4", bytes.clone()))]).await;
         assert!(answers[0].stdout == bytes, "{shell}");
         assert_eq!(answers[1].code, Some(4), "{shell}");
-        println_time(shell, first, begin.elapsed());
+        told(&format!("{shell}: 5 MB in octal {first:?}, twice 5 MB in base64 {:?}", begin.elapsed()));
     }
-}
-
-#[expect(clippy::print_stdout, reason = "seen with --nocapture only")]
-fn println_time(shell: &str, octal: std::time::Duration, base64: std::time::Duration) {
-    println!("{shell}: 5 MB in octal {octal:?}, twice 5 MB in base64 {base64:?}");
 }
 
 #[tokio::test]
