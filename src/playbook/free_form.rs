@@ -13,33 +13,6 @@ const COMMAND_ARGUMENTS: [&str; 8] =
 /// The argument that holds what is no `name=value`.
 pub const RAW_PARAMS: &str = "_raw_params";
 
-/// Modules whose text is a command: only [`COMMAND_ARGUMENTS`] are taken out of it.
-const COMMAND_MODULES: [&str; 8] = [
-    "command",
-    "shell",
-    "raw",
-    "script",
-    "win_command",
-    "win_shell",
-    "ansible.windows.win_command",
-    "ansible.windows.win_shell",
-];
-
-/// True if the text behind this module's name is a command.
-pub fn takes_command(module: &str) -> bool {
-    let bare = ["ansible.builtin.", "ansible.legacy."].iter().find_map(|prefix| module.strip_prefix(prefix));
-    COMMAND_MODULES.contains(&bare.unwrap_or(module))
-}
-
-/// The module's name and the text of its arguments, of `action: copy src=a dest=b`.
-pub fn split_action(text: &str) -> Result<(String, String)> {
-    let words = split_words(text)?;
-    match words.split_first() {
-        Some((name, rest)) => Ok((name.trim().to_owned(), rest.join(" "))),
-        None => Ok((String::new(), String::new())),
-    }
-}
-
 /// Splits a line into words at spaces and line ends, but not inside quotes or Jinja2 marks.
 ///
 /// Spaces that follow a word stay at its end where Ansible keeps them, so that a command can be put together
