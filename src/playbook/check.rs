@@ -16,6 +16,7 @@ use super::{Item, Play, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
 use crate::modules::{Action, EngineAction, FreeForm, Module, args};
 use crate::source::Place;
+use crate::template::{Kind, check_syntax, lookup_names};
 use crate::value::{Map, Value};
 
 /// No more errors than this are collected.
@@ -85,6 +86,8 @@ impl Check<'_> {
     fn task(&mut self, task: &Task, certain: &mut bool) {
         let reach = self.reach(task, *certain);
         if reach != Reach::Never {
+            self.templates(task, reach, *certain);
+            self.lookup(task, reach);
             match &task.action {
                 TaskAction::Module(module) => self.arguments(task, module, reach),
                 TaskAction::Unknown(name) if reach == Reach::Certain => self.error(unknown_module(name, &task.place)),
@@ -131,6 +134,66 @@ impl Check<'_> {
         match reach {
             Reach::Certain => self.error(error),
             _ => self.warnings.push(error.hint("the task fails if it is reached")),
+        }
+    }
+
+    /// Templates and conditions that are no such thing. `certain`: the task is reached but for its conditions.
+    fn templates(&mut self, task: &Task, reach: Reach, certain: bool) {
+        for (index, condition) in task.settings.when.iter().enumerate() {
+            // the first condition is looked at for sure, those behind it only if it is true
+            let reach = if certain && index == 0 && !task.is_handler { Reach::Certain } else { Reach::Possible };
+            self.condition(condition, reach);
+        }
+        let conditions = [&task.changed_when, &task.failed_when, &task.until];
+        for condition in conditions.into_iter().flatten() {
+            self.condition(condition, reach);
+        }
+        let place = |name: &Value| place_of(task, &name.to_text()).clone();
+        for (name, value) in &task.args {
+            self.text(name, &place(name), reach);
+            self.text(value, &place(name), reach);
+        }
+        let looping = task.looping.iter().map(|looping| &looping.terms);
+        for written in task.args_template.iter().chain(looping).chain(&task.settings.delegate_to) {
+            self.text(&written.value, &written.place, reach);
+        }
+    }
+
+    fn condition(&mut self, condition: &Written, reach: Reach) {
+        if let Some(text) = condition.value.as_str()
+            && let Err(error) = check_syntax(text, Kind::Expression)
+        {
+            let message = format!("`{}` is no condition: {}", text.trim(), error.message());
+            self.judge(reach, Error::parse(message).at(&condition.place));
+        }
+    }
+
+    /// The templates in a value.
+    fn text(&mut self, value: &Value, place: &Place, reach: Reach) {
+        match value {
+            Value::Str(text) if text.is_template() => {
+                if let Err(error) = check_syntax(text.as_str(), Kind::Template) {
+                    let message = format!("`{}` is no template: {}", text.as_str().trim(), error.message());
+                    self.judge(reach, Error::parse(message).at(place));
+                }
+            }
+            Value::List(items) => items.iter().for_each(|item| self.text(item, place, reach)),
+            Value::Map(map) => map.values().for_each(|item| self.text(item, place, reach)),
+            _ => {}
+        }
+    }
+
+    /// `with_…` with a lookup that there is not.
+    fn lookup(&mut self, task: &Task, reach: Reach) {
+        let Some(looping) = &task.looping else { return };
+        let Some(name) = &looping.lookup else { return };
+        let names = lookup_names();
+        let bare = name.rsplit('.').next().unwrap_or(name);
+        if !names.contains(&bare) {
+            let error = Error::parse(format!("there is no lookup `{bare}` for `with_{name}`"))
+                .at(&looping.terms.place)
+                .suggest(bare, names);
+            self.judge(reach, error);
         }
     }
 

@@ -129,3 +129,21 @@ fn a_notification_that_nobody_hears_is_a_warning() {
     let project = tasks("    - {ping: , notify: x}\n    - include_role: {name: y}\n");
     assert_eq!(judge(&project, "").1, "");
 }
+
+#[test]
+fn templates_are_checked_where_they_are_reached() {
+    let cases: &[(&str, bool)] = &[
+        ("- ping: {data: '{{ x }/}'}", true),
+        ("- ping: {data: '{{ x }/}'}\n      when: a", false),
+        ("- ping:\n      when: a = 1", true),
+        ("- ping:\n      when: [a, b = 1]", false),
+        ("- ping:\n      changed_when: a b", true),
+        ("- ping:\n      with_itms: [1]", true),
+        ("- ping:\n      with_items: '{{ a b }}'", false),
+    ];
+    for (text, certain) in cases {
+        let project = tasks(&format!("    {text}\n"));
+        let (errors, warnings) = judge(&project, "");
+        assert_eq!((errors.is_empty(), warnings.is_empty()), (!certain, *certain), "{text}: {errors} / {warnings}");
+    }
+}
