@@ -15,7 +15,7 @@ pub struct RunVars {
     pub extra: Arc<Map>,
     /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
     pub magic: Map,
-    pub warnings: Arc<Warnings>,
+    pub warnings: Warnings,
 }
 
 /// What holds for a play on all its hosts.
@@ -74,8 +74,7 @@ impl TaskScope {
 
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
-        let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()));
-        Context { warnings: Arc::clone(&self.run.warnings), ..context }
+        Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone())
     }
 
     /// Where this task's files are looked for.
