@@ -215,7 +215,7 @@ pub fn context() -> Context {
             Vec::new()
         }
     }
-    Context { scope: Arc::new(Nothing) }
+    Context::new(Arc::new(Nothing), Arc::default(), crate::template::Warnings::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

@@ -84,10 +84,12 @@ impl Check<'_> {
     }
 
     fn task(&mut self, task: &Task, certain: &mut bool) {
-        let reach = self.reach(task, *certain);
+        let begun = self.reach(task, *certain);
+        // the task itself runs only if its loop has items
+        let reach = if begun == Reach::Certain && !has_items(task) { Reach::Possible } else { begun };
         if reach != Reach::Never {
             self.templates(task, reach, *certain);
-            self.lookup(task, reach);
+            self.looping(task, begun);
             match &task.action {
                 TaskAction::Module(module) => self.arguments(task, module, reach),
                 TaskAction::Unknown(name) if reach == Reach::Certain => self.error(unknown_module(name, &task.place)),
@@ -111,12 +113,7 @@ impl Check<'_> {
             return Reach::Never;
         }
         let always = |condition: &Written| matches!(condition.value, Value::Bool(true));
-        let loops = task.looping.as_ref().is_none_or(|looping| {
-            let items = looping.terms.value.as_list();
-            looping.lookup.as_deref().is_none_or(|lookup| lookup == "items")
-                && items.is_some_and(|items| !items.is_empty())
-        });
-        if certain && literal_tags && loops && !task.is_handler && settings.when.iter().all(always) {
+        if certain && literal_tags && !task.is_handler && settings.when.iter().all(always) {
             Reach::Certain
         } else {
             Reach::Possible
@@ -153,8 +150,7 @@ impl Check<'_> {
             self.text(name, &place(name), reach);
             self.text(value, &place(name), reach);
         }
-        let looping = task.looping.iter().map(|looping| &looping.terms);
-        for written in task.args_template.iter().chain(looping).chain(&task.settings.delegate_to) {
+        for written in task.args_template.iter().chain(&task.settings.delegate_to) {
             self.text(&written.value, &written.place, reach);
         }
     }
@@ -183,9 +179,10 @@ impl Check<'_> {
         }
     }
 
-    /// `with_…` with a lookup that there is not.
-    fn lookup(&mut self, task: &Task, reach: Reach) {
+    /// What is looped over, and whether there is such a lookup.
+    fn looping(&mut self, task: &Task, reach: Reach) {
         let Some(looping) = &task.looping else { return };
+        self.text(&looping.terms.value, &looping.terms.place, reach);
         let Some(name) = &looping.lookup else { return };
         let names = lookup_names();
         let bare = name.rsplit('.').next().unwrap_or(name);
@@ -271,11 +268,7 @@ impl Check<'_> {
         }
         let mut handlers = Vec::new();
         collect(&play.handlers, &mut handlers);
-        let brings_handlers = |task: &&Task| match engine_action(task) {
-            Some(EngineAction::IncludeRole) => true,
-            Some(EngineAction::IncludeTasks | EngineAction::Include) => true,
-            _ => false,
-        };
+        let brings_handlers = |task: &&Task| task.is_include();
         let is_templated = |task: &&Task| task.name.as_ref().is_some_and(|name| name.value.has_templates());
         if tasks.iter().any(brings_handlers) || handlers.iter().any(is_templated) {
             return;
@@ -296,6 +289,14 @@ impl Check<'_> {
             }
         }
     }
+}
+
+/// True if a task has no loop, or one that has items for sure.
+fn has_items(task: &Task) -> bool {
+    task.looping.as_ref().is_none_or(|looping| {
+        let is_list = looping.lookup.as_deref().is_none_or(|lookup| lookup == "items");
+        is_list && looping.terms.value.as_list().is_some_and(|items| !items.is_empty())
+    })
 }
 
 /// The names by which a handler can be notified: its name and topics, with and without its role.
