@@ -215,7 +215,7 @@ pub fn context() -> Context {
             Vec::new()
         }
     }
-    Context::new(Arc::new(Nothing), Arc::default(), Default::default())
+    Context::new(Arc::new(Nothing), Arc::default(), crate::template::Warnings::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.
