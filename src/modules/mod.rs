@@ -4,20 +4,19 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
-pub mod args;
-mod file;
-pub mod file_common;
-mod io_scheduler;
-mod kernel_write;
-mod lineinfile;
-pub mod outcome;
-
 mod add_host;
+pub mod args;
 mod command;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod file;
+pub mod file_common;
 mod group_by;
+mod io_scheduler;
+mod kernel_write;
+mod lineinfile;
+pub mod outcome;
 mod ping;
 mod raw;
 mod set_fact;
