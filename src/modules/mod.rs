@@ -17,6 +17,7 @@ mod ping;
 mod raw;
 mod set_fact;
 mod set_stats;
+mod setup;
 mod shell;
 mod shell_words;
 
@@ -46,6 +47,7 @@ pub const MODULES: &[&Module] = &[
     &raw::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
+    &setup::MODULE,
     &shell::MODULE,
 ];
 
