@@ -15,7 +15,7 @@ for trimtab_disk in /sys/block/*; do
         line $trimtab_name "$trimtab_disk/device/$trimtab_name"
     done
     for trimtab_name in removable size; do line $trimtab_name "$trimtab_disk/$trimtab_name"; done
-    for trimtab_name in discard_granularity rotational scheduler physical_block_size logical_block_size; do
+    for trimtab_name in discard_granularity rotational scheduler logical_block_size; do
         line $trimtab_name "$trimtab_disk/queue/$trimtab_name"
     done
     for trimtab_file in "$trimtab_disk"/holders/*; do
@@ -106,7 +106,7 @@ fn device(name: &str, text: &str, links: &Links, masters: &[(String, Vec<Value>)
         ("rotational", trimmed("rotational")),
         ("scheduler_mode", scheduler.unwrap_or_default().into()),
         ("sectors", sectors.into()),
-        ("sectorsize", value_in(own, "physical_block_size").unwrap_or("512").into()),
+        ("sectorsize", logical.to_string().into()),
         ("size", human(sectors).into()),
         ("host", "".into()),
         ("holders", values(own, "holder").map(Value::from).collect::<Vec<_>>().into()),
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn disks_have_partitions_and_links() {
         let output = "\u{1e}devices\ndisk=nvme0n1\nmodel=Model X \nserial=S1\nremovable=0\nsize=2097152\n\
-                      discard_granularity=512\nrotational=0\nscheduler=[none] mq-deadline\nphysical_block_size=4096\n\
+                      discard_granularity=512\nrotational=0\nscheduler=[none] mq-deadline\n\
                       logical_block_size=512\npartition=nvme0n1p1\nstart=2048\nsize=1024\nholder=dm-0\ndisk=dm-0\nsize=1000\n\
                       slave=nvme0n1p1\n\u{1e}disk-links\n/dev/disk/by-id:\ntotal 0\n\
                       lrwxrwxrwx 1 root root 13 Jan 1 00:00 wwn-0x5000 -> ../../nvme0n1\n\n/dev/disk/by-uuid:\n\
@@ -231,7 +231,7 @@ mod tests {
         let of = |name: &str| disk.get(name).unwrap().to_repr();
         assert_eq!(
             ["model", "size", "sectorsize", "scheduler_mode", "wwn", "vendor", "holders"].map(of),
-            ["'Model X'", "'1.00 GB'", "'4096'", "'none'", "'0x5000'", "None", "[]"]
+            ["'Model X'", "'1.00 GB'", "'512'", "'none'", "'0x5000'", "None", "[]"]
         );
         let part = disk.get("partitions").unwrap().get("nvme0n1p1").unwrap().clone();
         let of = |name: &str| part.get(name).unwrap().to_repr();

@@ -28,7 +28,7 @@ const FIRST_PROCESSES: &[(&str, &str)] =
 fn parse(sections: &Sections<'_>, facts: &mut Map) {
     let text = sections.text("service_mgr");
     set(facts, "service_mgr", manager(text));
-    if let Some((version, features)) = systemd(text) {
+    if let Some((version, features)) = systemd(text).filter(|_| super::value_in(text, "running").is_some()) {
         let systemd = crate::value::object([("version", version.into()), ("features", features.into())]);
         set(facts, "systemd", systemd);
     }
