@@ -54,12 +54,20 @@ pub struct Difference {
     pub after_header: String,
     pub before: String,
     pub after: String,
+    /// Lines to show in place of content that is binary or too large.
+    pub notes: Vec<String>,
 }
 
 impl Difference {
     pub fn new(header: impl Into<String>, before: impl Into<String>, after: impl Into<String>) -> Difference {
         let header = header.into();
-        Difference { before_header: header.clone(), after_header: header, before: before.into(), after: after.into() }
+        Difference {
+            before_header: header.clone(),
+            after_header: header,
+            before: before.into(),
+            after: after.into(),
+            notes: Vec::new(),
+        }
     }
 
     /// The entry of a result's `diff` list.

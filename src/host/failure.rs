@@ -1,6 +1,7 @@
 //! Why a module could not do what it was asked.
 
 use crate::connect::{ConnectError, ConnectErrorKind};
+use crate::template::TemplateError;
 use crate::value::{Interruption, Map, Value};
 
 /// The end of an invocation that did not reach its goal; becomes the result of the task.
@@ -52,11 +53,32 @@ impl Failure {
     }
 }
 
+/// An error of a pure function: its message, with what to do.
+impl From<crate::error::Error> for Failure {
+    fn from(error: crate::error::Error) -> Failure {
+        let mut message = error.to_string();
+        for hint in error.hints() {
+            message.push_str("; ");
+            message.push_str(hint);
+        }
+        Failure::new(message)
+    }
+}
+
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Failure {
         match error.kind {
             ConnectErrorKind::Unreachable => Failure::unreachable(error.message),
             ConnectErrorKind::Become => Failure::new(error.message),
+        }
+    }
+}
+
+impl From<TemplateError> for Failure {
+    fn from(error: TemplateError) -> Failure {
+        match error.interruption() {
+            Some(interruption) => Failure::interrupted(interruption.clone()),
+            None => Failure::new(error.to_string()),
         }
     }
 }

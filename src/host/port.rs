@@ -132,6 +132,11 @@ impl Port {
         self.state().waiting.contains_key(&slot)
     }
 
+    /// True if the invocation waits until all before it is done.
+    pub fn waits_for_turn(&self, slot: SlotId) -> bool {
+        matches!(self.state().waiting.get(&slot), Some(Waiting::Turn))
+    }
+
     /// Takes what the invocation waits for.
     pub fn take_waiting(&self, slot: SlotId) -> Option<Waiting> {
         self.state().waiting.remove(&slot)

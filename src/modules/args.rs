@@ -258,7 +258,7 @@ fn check_rules(module: &'static Module, given: &Map, map: &Map) -> Result<(), Fa
 }
 
 /// Brings a value to the argument's type, as Ansible does.
-fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
+pub fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
     let refuse = |why: &str| {
         let shown = if arg.secret { "***".to_owned() } else { value.to_text().into_owned() };
         Failure::new(format!(

@@ -5,7 +5,17 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+mod file;
+pub mod file_common;
+mod io_scheduler;
+mod kernel_write;
+mod lineinfile;
 pub mod outcome;
+mod slurp;
+pub mod stat;
+pub mod steering;
+#[cfg(test)]
+pub(crate) mod testing;
 
 mod add_host;
 mod command;
@@ -49,6 +59,19 @@ pub const MODULES: &[&Module] = &[
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
+#[rustfmt::skip]
+pub const MODULES: &[&Module] = &[
+    &file::MODULE,
+    &io_scheduler::MODULE,
+    &lineinfile::MODULE,
+    &slurp::MODULE,
+    &stat::MODULE,
+    &steering::IMPORT_ROLE,
+    &steering::IMPORT_TASKS,
+    &steering::INCLUDE,
+    &steering::INCLUDE_ROLE,
+    &steering::INCLUDE_TASKS,
+    &steering::META,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -73,6 +73,41 @@ pub fn load_all(source: &Arc<Source>) -> Result<Vec<Option<Node>>> {
     Ok(documents.into_iter().map(|(_, document)| document.root).collect())
 }
 
+/// Reads a file of variables (`vars_files`, `group_vars`, …): YAML or JSON, a mapping or nothing.
+pub fn load_vars(source: &Arc<Source>) -> Result<Map> {
+    let text = source.text.trim_start_matches('\u{feff}');
+    if text.starts_with("$ANSIBLE_VAULT;") {
+        return Err(Error::input("this file is encrypted with Ansible Vault").at(&Place::start(source)));
+    }
+    // JSON that is no YAML (tabs) or means something else there (`1e3`)
+    if text.trim_start().starts_with('{')
+        && let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text)
+    {
+        return Ok(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value))).collect());
+    }
+    match load(source)? {
+        None => Ok(Map::new()),
+        Some(root) if root.as_mapping().is_some() => Ok(root.to_map()),
+        Some(root) => {
+            Err(Error::input(format!("a file of variables must be a mapping, this is a {}", root.kind_name()))
+                .at(&root.place)
+                .hint("write each variable as `name: value`"))
+        }
+    }
+}
+
+/// A value from JSON that the user wrote: its strings may be templates.
+fn written(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::String(text) => Value::written(text.as_str()),
+        serde_json::Value::Array(items) => Value::list(items.iter().map(written).collect()),
+        serde_json::Value::Object(object) => {
+            Value::map(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value))).collect())
+        }
+        other => Value::from_json(other),
+    }
+}
+
 impl Node {
     /// The value without its places. What is encrypted is undefined, with that as its reason.
     pub fn to_value(&self) -> Value {
