@@ -1,6 +1,6 @@
 //! ansible.builtin.assert: fails unless conditions hold.
 
-use crate::host::{Failure, failure};
+use crate::host::Failure;
 use crate::template::Context;
 use crate::value::Value;
 
@@ -40,8 +40,8 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
     };
     for condition in args.get("that").and_then(Value::as_list).unwrap_or_default() {
         let holds = context.condition(condition).map_err(|error| {
-            failure::of_template(&error, &format!("the condition `{}` cannot be evaluated", condition.to_text()))
-                .with("assertion", condition.clone())
+            let doing = format!("the condition `{}` cannot be evaluated", condition.to_text());
+            Failure::from(error.context(&doing)).with("assertion", condition.clone())
         })?;
         if !holds {
             let message = message("fail_msg", "Assertion failed");
@@ -57,12 +57,12 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
 mod tests {
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing_scope::context;
+    use crate::modules::testing::context_of;
     use crate::value::object;
 
     fn checked<const N: usize>(given: [(&str, Value); N]) -> Result<String, (String, String)> {
         let args = validate(&MODULE, &object(given)).unwrap();
-        match check(&args, &context([("cores", 128.into())])) {
+        match check(&args, &context_of([("cores", 128.into())])) {
             Ok(outcome) => Ok(outcome.result["msg"].to_string()),
             Err(failure) => {
                 Err((failure.message, failure.result.get("assertion").cloned().unwrap_or_default().to_string()))

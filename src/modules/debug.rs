@@ -1,7 +1,7 @@
 //! ansible.builtin.debug: shows a message or a variable.
 
-use crate::host::{Failure, failure};
-use crate::template::{Context, TemplateError};
+use crate::host::Failure;
+use crate::template::Context;
 use crate::value::Value;
 
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Settings, Support, Type};
@@ -36,7 +36,7 @@ fn show(args: &Args, settings: &Settings, context: &Context) -> Result<Outcome, 
             let expression = expression.as_str();
             let value = match context.expression(expression) {
                 Err(error) if error.is_undefined() => "VARIABLE IS NOT DEFINED!".into(),
-                result => result.map_err(|error| refused(&error, expression))?,
+                result => result.map_err(|error| error.context(&format!("`var: {expression}` cannot be evaluated")))?,
             };
             Ok(Outcome::ok().with(expression, value))
         }
@@ -46,22 +46,16 @@ fn show(args: &Args, settings: &Settings, context: &Context) -> Result<Outcome, 
     }
 }
 
-fn refused(error: &TemplateError, expression: &str) -> Failure {
-    failure::of_template(error, &format!("`var: {expression}` cannot be evaluated"))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing_scope::context;
+    use crate::modules::testing::context_of;
     use crate::value::object;
 
     fn shown<const N: usize>(given: [(&str, Value); N]) -> String {
         let args = validate(&MODULE, &object(given)).unwrap();
-        let context = context([("cores", 128.into()), ("nodes", Value::list(vec![0.into(), 1.into()]))]);
+        let context = context_of([("cores", 128.into()), ("nodes", Value::list(vec![0.into(), 1.into()]))]);
         match show(&args, &Settings::default(), &context) {
             Ok(outcome) => Value::from(outcome.result).to_repr(),
             Err(failure) => failure.message,

@@ -4,25 +4,20 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod add_host;
 pub mod args;
+mod assert;
+mod command;
+mod debug;
+mod execution;
+mod fail;
 mod file;
 pub mod file_common;
+mod group_by;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
 pub mod outcome;
-mod slurp;
-pub mod stat;
-pub mod steering;
-#[cfg(test)]
-pub(crate) mod testing;
-
-mod add_host;
-mod command;
-pub mod engine_actions;
-mod execution;
-mod fail;
-mod group_by;
 mod ping;
 mod raw;
 mod set_fact;
@@ -30,6 +25,11 @@ mod set_stats;
 mod setup;
 mod shell;
 mod shell_words;
+mod slurp;
+pub mod stat;
+pub mod steering;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -42,28 +42,23 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
+#[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assert::MODULE,
     &command::MODULE,
-    &engine_actions::IMPORT_ROLE,
-    &engine_actions::IMPORT_TASKS,
-    &engine_actions::INCLUDE,
-    &engine_actions::INCLUDE_ROLE,
-    &engine_actions::INCLUDE_TASKS,
-    &engine_actions::META,
+    &debug::MODULE,
     &fail::MODULE,
+    &file::MODULE,
     &group_by::MODULE,
+    &io_scheduler::MODULE,
+    &lineinfile::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
-#[rustfmt::skip]
-pub const MODULES: &[&Module] = &[
-    &file::MODULE,
-    &io_scheduler::MODULE,
-    &lineinfile::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
     &steering::IMPORT_ROLE,
