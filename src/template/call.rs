@@ -42,12 +42,7 @@ pub const fn entry_for_undefined<T>(
 
 impl<T> Entry<T> {
     /// Binds arguments to parameters and calls.
-    pub fn call(
-        &'static self,
-        context: &Context,
-        positional: Vec<Value>,
-        named: Vec<(Arc<str>, Value)>,
-    ) -> Result<T> {
+    pub fn call(&'static self, context: &Context, positional: Vec<Value>, named: Vec<(Arc<str>, Value)>) -> Result<T> {
         if !self.takes_undefined
             && let Some(Value::Undefined(reason)) =
                 positional.iter().chain(named.iter().map(|(_, value)| value)).find(|value| value.is_undefined())
@@ -86,7 +81,8 @@ impl<'a> Call<'a> {
         let plain = parameters.iter().take_while(|parameter| !parameter.starts_with('*')).count();
         let takes_rest = parameters.iter().any(|parameter| parameter.starts_with('*') && !parameter.starts_with("**"));
         let takes_named = parameters.iter().any(|parameter| parameter.starts_with("**"));
-        let mut call = Call { context, name, parameters, values: vec![None; plain], rest: Vec::new(), named: Vec::new() };
+        let mut call =
+            Call { context, name, parameters, values: vec![None; plain], rest: Vec::new(), named: Vec::new() };
         let given = positional.len();
         for (index, value) in positional.into_iter().enumerate() {
             if index < plain {
@@ -186,9 +182,7 @@ impl<'a> Call<'a> {
     fn integer(&self, index: usize, value: &Value) -> Result<i64> {
         match value {
             Value::Float(number) if number.fract() == 0.0 && number.abs() < 9e18 => Ok(*number as i64),
-            Value::Str(text) => {
-                text.as_str().trim().parse().map_err(|_| self.wrong(index, "an integer", value))
-            }
+            Value::Str(text) => text.as_str().trim().parse().map_err(|_| self.wrong(index, "an integer", value)),
             other => other.as_int().ok_or_else(|| self.wrong(index, "an integer", value)),
         }
     }
@@ -254,9 +248,7 @@ pub fn iterate(value: &Value) -> Result<Vec<Value>> {
         Value::List(items) => Ok(items.to_vec()),
         Value::Map(map) => Ok(map.keys().cloned().collect()),
         Value::Object(object) if object.describe().is_none() => Ok(object.keys()),
-        Value::Str(text) => {
-            Ok(text.as_str().chars().map(|character| Value::from(character.to_string())).collect())
-        }
+        Value::Str(text) => Ok(text.as_str().chars().map(|character| Value::from(character.to_string())).collect()),
         Value::Undefined(reason) if reason.is_empty() => Ok(Vec::new()),
         Value::Undefined(reason) => Err(TemplateError::undefined(reason)),
         other => Err(TemplateError::failed(format!("'{}' object is not iterable", other.type_name()))),
@@ -301,15 +293,13 @@ pub fn plain(value: &Value) -> Result<Value> {
             Some(text) => Value::from(text),
             None => {
                 let map = object_map(object.as_ref())?;
-                Value::map(
-                    map.into_iter().map(|(key, value)| Ok((key, plain(&value)?))).collect::<Result<Map>>()?,
-                )
+                Value::map(map.into_iter().map(|(key, value)| Ok((key, plain(&value)?))).collect::<Result<Map>>()?)
             }
         },
         Value::List(items) => Value::list(items.iter().map(plain).collect::<Result<_>>()?),
-        Value::Map(map) => Value::map(
-            map.iter().map(|(key, value)| Ok((key.clone(), plain(value)?))).collect::<Result<Map>>()?,
-        ),
+        Value::Map(map) => {
+            Value::map(map.iter().map(|(key, value)| Ok((key.clone(), plain(value)?))).collect::<Result<Map>>()?)
+        }
         other => other.clone(),
     })
 }

@@ -156,15 +156,12 @@ pub fn method(value: &Value, name: &str, arguments: &[Value]) -> Result<Value> {
         }
         (Time::Moment(moment), "isoformat") => Ok(Value::from(moment_text(moment, 'T'))),
         (Time::Moment(moment), "timestamp") => {
-            let zoned = moment.to_zoned(TimeZone::system()).map_err(|error| TemplateError::failed(error.to_string()))?;
+            let zoned =
+                moment.to_zoned_datetime(TimeZone::system()).map_err(|error| TemplateError::failed(error.to_string()))?;
             Ok(Value::Float(zoned.timestamp().as_microsecond() as f64 / 1e6))
         }
-        (Time::Moment(moment), "weekday") => {
-            Ok(Value::Int(i64::from(moment.weekday().to_monday_zero_offset())))
-        }
-        (Time::Moment(moment), "isoweekday") => {
-            Ok(Value::Int(i64::from(moment.weekday().to_monday_one_offset())))
-        }
+        (Time::Moment(moment), "weekday") => Ok(Value::Int(i64::from(moment.weekday().to_monday_zero_offset()))),
+        (Time::Moment(moment), "isoweekday") => Ok(Value::Int(i64::from(moment.weekday().to_monday_one_offset()))),
         (Time::Moment(moment), "date") => {
             Ok(Value::from(format!("{:04}-{:02}-{:02}", moment.year(), moment.month(), moment.day())))
         }
@@ -176,7 +173,7 @@ pub fn method(value: &Value, name: &str, arguments: &[Value]) -> Result<Value> {
 /// The present moment, of the controller's zone or UTC.
 pub fn now(utc: bool) -> Time {
     let zone = if utc { TimeZone::UTC } else { TimeZone::system() };
-    Time::Moment(Timestamp::now().to_zoned(zone).datetime())
+    Time::Moment(Timestamp::now().to_zoned_datetime(zone).datetime())
 }
 
 /// Python's `strftime` of a moment.
@@ -201,7 +198,9 @@ pub fn parse(text: &str, layout: &str) -> Result<Time> {
     match parts.to_datetime() {
         Ok(moment) => Ok(Time::Moment(moment)),
         // Python's default for a missing time is midnight
-        Err(_) => parts.to_date().map(|date| Time::Moment(date.to_datetime(jiff::civil::Time::midnight()))).map_err(refuse),
+        Err(_) => {
+            parts.to_date().map(|date| Time::Moment(date.to_datetime(jiff::civil::Time::midnight()))).map_err(refuse)
+        }
     }
 }
 
@@ -213,7 +212,7 @@ pub fn format_epoch(layout: &str, epoch: Option<f64>, utc: bool) -> Result<Strin
             .map_err(|error| TemplateError::failed(format!("Invalid value for epoch value ({seconds}): {error}")))?,
         None => Timestamp::now(),
     };
-    jiff::fmt::strtime::format(layout, &timestamp.to_zoned(zone))
+    jiff::fmt::strtime::format(layout, &timestamp.to_zoned_datetime(zone))
         .map_err(|error| TemplateError::failed(format!("the format `{layout}` is wrong: {error}")))
 }
 
@@ -227,7 +226,10 @@ mod tests {
         let other = parse("2026-01-01", "%Y-%m-%d").expect("date");
         assert_eq!(one.subtract(&other).map(|length| length.to_text().into_owned()).as_deref(), Some("1 day, 0:00:00"));
         assert_eq!(one.value().to_text(), "2026-01-02 00:00:00");
-        assert_eq!(other.subtract(&one).map(|length| length.to_text().into_owned()).as_deref(), Some("-1 day, 0:00:00"));
+        assert_eq!(
+            other.subtract(&one).map(|length| length.to_text().into_owned()).as_deref(),
+            Some("-1 day, 0:00:00")
+        );
         assert_eq!(format_epoch("%Y-%m-%dT%H:%M:%SZ", Some(0.0), true).expect("epoch"), "1970-01-01T00:00:00Z");
         assert_eq!(format(&one, "%d %b %Y").expect("format"), "02 Jan 2026");
         assert!(parse("x", "%Y").is_err());

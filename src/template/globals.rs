@@ -24,7 +24,12 @@ static GLOBALS: &[Global] = &[
     entry(&["lipsum"], &["n", "html", "min", "max"], "filler text of n paragraphs", lipsum),
     entry(&["now"], &["utc", "fmt"], "the present time, or its text in a strftime format", now),
     entry(&["undef"], &["hint"], "a value that is undefined, with a hint what to set", undef),
-    entry_for_undefined(&["lookup"], &["plugin", "*terms", "**options"], "the result of a lookup, joined by commas", lookup),
+    entry_for_undefined(
+        &["lookup"],
+        &["plugin", "*terms", "**options"],
+        "the result of a lookup, joined by commas",
+        lookup,
+    ),
     entry_for_undefined(&["query", "q"], &["plugin", "*terms", "**options"], "the result of a lookup as a list", query),
 ];
 
@@ -98,7 +103,8 @@ fn joiner(call: &Call<'_>) -> Result<Value> {
 }
 
 fn lipsum(call: &Call<'_>) -> Result<Value> {
-    const WORDS: &[&str] = &["host", "queue", "core", "cache", "page", "frame", "link", "disk", "fleet", "tide", "keel"];
+    const WORDS: &[&str] =
+        &["host", "queue", "core", "cache", "page", "frame", "link", "disk", "fleet", "tide", "keel"];
     let paragraphs = call.int_or(0, 5)?.clamp(0, 1000);
     let html = call.flag(1, true)?;
     let (least, most) = (call.int_or(2, 20)?.clamp(1, 10_000), call.int_or(3, 100)?.clamp(1, 10_000));

@@ -38,9 +38,13 @@ static TEXT: &[Method] = &[
         Ok(Value::from(text.strip_suffix(&*suffix).unwrap_or(&text)))
     }),
     entry(&["lower"], &["value"], "in lower case", |call| Ok(Value::from(call.text()?.to_lowercase()))),
-    entry(&["casefold"], &["value"], "in lower case, for comparisons", |call| Ok(Value::from(call.text()?.to_lowercase()))),
+    entry(&["casefold"], &["value"], "in lower case, for comparisons", |call| {
+        Ok(Value::from(call.text()?.to_lowercase()))
+    }),
     entry(&["upper"], &["value"], "in upper case", |call| Ok(Value::from(call.text()?.to_uppercase()))),
-    entry(&["capitalize"], &["value"], "first letter large, others small", |call| Ok(Value::from(capitalize(&call.text()?)))),
+    entry(&["capitalize"], &["value"], "first letter large, others small", |call| {
+        Ok(Value::from(capitalize(&call.text()?)))
+    }),
     entry(&["title"], &["value"], "each word's first letter large", |call| Ok(Value::from(title(&call.text()?)))),
     entry(&["swapcase"], &["value"], "large and small letters exchanged", |call| {
         let swap = |letter: char| -> String {
@@ -148,9 +152,12 @@ static LIST: &[Method] = &[
     }),
     entry(&["copy"], &["value"], "a list of the same items", |call| Ok(Value::list(call.list(0)?.to_vec()))),
     entry(&["__len__"], &["value"], "how many items", |call| Ok(Value::from(call.list(0)?.len()))),
-    entry(&["append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort"], &["value", "*arguments"], "changes the list", |_| {
-        Err(TemplateError::failed("takes other arguments"))
-    }),
+    entry(
+        &["append", "extend", "insert", "pop", "remove", "clear", "reverse", "sort"],
+        &["value", "*arguments"],
+        "changes the list",
+        |_| Err(TemplateError::failed("takes other arguments")),
+    ),
 ];
 
 static MAP: &[Method] = &[
@@ -161,9 +168,7 @@ static MAP: &[Method] = &[
         Ok(Value::list(call.map(0)?.values().cloned().collect()))
     }),
     entry(&["items", "iteritems"], &["value"], "pairs of key and value", |call| {
-        Ok(Value::list(
-            call.map(0)?.iter().map(|(key, value)| Value::list(vec![key.clone(), value.clone()])).collect(),
-        ))
+        Ok(Value::list(call.map(0)?.iter().map(|(key, value)| Value::list(vec![key.clone(), value.clone()])).collect()))
     }),
     entry(&["get"], &["value", "key", "default"], "the value of a key, or the default", |call| {
         let map = call.map(0)?;
@@ -178,9 +183,12 @@ static MAP: &[Method] = &[
         Ok(Value::map(iterate(call.required(1)?)?.into_iter().map(|key| (key, default.clone())).collect()))
     }),
     entry(&["__len__"], &["value"], "how many entries", |call| Ok(Value::from(call.map(0)?.len()))),
-    entry(&["update", "setdefault", "pop", "popitem", "clear"], &["value", "*arguments", "**named"], "changes the map", |_| {
-        Err(TemplateError::failed("takes other arguments"))
-    }),
+    entry(
+        &["update", "setdefault", "pop", "popitem", "clear"],
+        &["value", "*arguments", "**named"],
+        "changes the map",
+        |_| Err(TemplateError::failed("takes other arguments")),
+    ),
 ];
 
 static NUMBER: &[Method] = &[
@@ -499,7 +507,8 @@ fn translate(call: &Call<'_>) -> Result<Value> {
     let table: Map = as_map(call.required(1)?)?.map(std::borrow::Cow::into_owned).unwrap_or_default();
     let mut out = String::new();
     for letter in call.text()?.chars() {
-        let found = table.get(&Value::Int(i64::from(u32::from(letter)))).or_else(|| table.get(letter.to_string().as_str()));
+        let found =
+            table.get(&Value::Int(i64::from(u32::from(letter)))).or_else(|| table.get(letter.to_string().as_str()));
         match found {
             None => out.push(letter),
             Some(Value::Null) => {}

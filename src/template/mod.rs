@@ -16,6 +16,7 @@ mod regex;
 mod search;
 mod tests;
 mod tree;
+mod version;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -50,17 +51,19 @@ const DEPTH_LIMIT: usize = 40;
 pub struct Context {
     pub scope: Arc<dyn Scope>,
     pub search: Arc<SearchPath>,
-    pub warnings: Arc<Warnings>,
+    pub warnings: Warnings,
+    /// The subdirectory that `first_found` looks into first; `files` but for tasks that want another.
+    pub file_kind: &'static str,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
     rendered: Option<Arc<Rendered>>,
 }
 
-/// What an evaluation wants to be said, each thing once.
-#[derive(Default)]
+/// What evaluations want to be said, each thing once. Clones share what they collect.
+#[derive(Clone, Default)]
 pub struct Warnings {
-    messages: Mutex<Vec<String>>,
+    messages: Arc<Mutex<Vec<String>>>,
 }
 
 impl Warnings {
@@ -107,8 +110,8 @@ pub fn check_syntax(text: &str, kind: Kind) -> Result<()> {
 }
 
 impl Context {
-    pub fn new(scope: Arc<dyn Scope>, search: Arc<SearchPath>) -> Self {
-        Context { scope, search, warnings: Arc::default(), trail: None, rendered: None }
+    pub fn new(scope: Arc<dyn Scope>, search: Arc<SearchPath>, warnings: Warnings) -> Self {
+        Context { scope, search, warnings, file_kind: "files", trail: None, rendered: None }
     }
 
     /// The value with all templates in it rendered, in lists, maps and their keys too. A text that is
@@ -218,6 +221,11 @@ impl Context {
         Context { scope, rendered: None, ..self.clone() }
     }
 
+    /// The same for a task whose files are of another kind: `templates`, `vars` or `tasks`.
+    pub fn with_file_kind(&self, file_kind: &'static str) -> Context {
+        Context { file_kind, ..self.clone() }
+    }
+
     /// The same with another search path.
     pub fn with_search(&self, search: Arc<SearchPath>) -> Context {
         Context { search, ..self.clone() }
@@ -311,11 +319,7 @@ impl Context {
             None => return Ok(None),
         };
         if let Some(rendered) = &self.rendered {
-            rendered
-                .values
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(Box::from(name), value.clone());
+            rendered.values.lock().unwrap_or_else(PoisonError::into_inner).insert(Box::from(name), value.clone());
         }
         Ok(Some(value))
     }

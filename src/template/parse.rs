@@ -70,7 +70,10 @@ pub fn take_header(text: &str, mut syntax: Syntax) -> Result<(&str, Syntax)> {
     let (header, body) = rest.split_once('\n').unwrap_or((rest, ""));
     for pair in split_header(header) {
         let Some((key, value)) = pair.split_once(':') else {
-            return Err(TemplateError::syntax(format!("`#jinja2:` line: expected `name: value`, found `{}`", pair.trim())));
+            return Err(TemplateError::syntax(format!(
+                "`#jinja2:` line: expected `name: value`, found `{}`",
+                pair.trim()
+            )));
         };
         let value = value.trim();
         let text = value.trim_matches(['\'', '"']).to_owned();
@@ -184,7 +187,8 @@ pub fn expression(text: &str) -> Result<Arc<Expression>> {
         || text.to_owned(),
         || {
             let text = literal_backslashes(text, true, SyntaxConfig::default());
-            let parsed = machinery::parse_expr(&text).map_err(|error| convert_error(&error).context("syntax error in expression"))?;
+            let parsed = machinery::parse_expr(&text)
+                .map_err(|error| convert_error(&error).context("syntax error in expression"))?;
             convert_expression(&parsed)
         },
     )
@@ -355,10 +359,7 @@ fn convert_statement(statement: &ast::Stmt<'_>) -> Result<Statement> {
         ast::Stmt::Extends(node) => (node.span(), StatementKind::Extends(convert_expression(&node.name)?)),
         ast::Stmt::Include(node) => (
             node.span(),
-            StatementKind::Include {
-                template: convert_expression(&node.name)?,
-                ignore_missing: node.ignore_missing,
-            },
+            StatementKind::Include { template: convert_expression(&node.name)?, ignore_missing: node.ignore_missing },
         ),
         ast::Stmt::Macro(node) => (node.span(), StatementKind::Macro(Arc::new(convert_macro(node)?))),
         ast::Stmt::CallBlock(node) => (
@@ -482,7 +483,9 @@ fn convert_expression(expression: &ast::Expr<'_>) -> Result<Expression> {
             ExpressionKind::Item(convert_expression(&node.expr)?, convert_expression(&node.subscript_expr)?)
         }
         ast::Expr::Call(node) => ExpressionKind::Call(convert_call(node)?),
-        ast::Expr::List(node) => ExpressionKind::List(node.items.iter().map(convert_expression).collect::<Result<_>>()?),
+        ast::Expr::List(node) => {
+            ExpressionKind::List(node.items.iter().map(convert_expression).collect::<Result<_>>()?)
+        }
         ast::Expr::Tuple(node) => {
             ExpressionKind::Tuple(node.items.iter().map(convert_expression).collect::<Result<_>>()?)
         }

@@ -193,8 +193,8 @@ fn percent_value(kind: char, value: &Value, layout: &mut Layout) -> Result<Strin
             Ok(pad(&digits, &format!("{}{prefix}", sign_of(number.is_negative(), layout)), layout))
         }
         'f' | 'F' | 'e' | 'E' | 'g' | 'G' => {
-            let number = float(value)
-                .ok_or_else(|| failed(format!("must be real number, not {}", value.type_name())))?;
+            let number =
+                float(value).ok_or_else(|| failed(format!("must be real number, not {}", value.type_name())))?;
             let text = float_text(number.abs(), kind, layout.precision.unwrap_or(6), layout.alternate);
             Ok(pad(&text, sign_of(number.is_sign_negative() && !number.is_nan(), layout), layout))
         }
@@ -215,7 +215,8 @@ fn sign_of(negative: bool, layout: &Layout) -> &'static str {
 fn pad(digits: &str, prefix: &str, layout: &Layout) -> String {
     let length = digits.chars().count() + prefix.chars().count();
     let missing = layout.width.saturating_sub(length);
-    let fill: String = std::iter::repeat_n(layout.fill.unwrap_or(if layout.zero { '0' } else { ' ' }), missing).collect();
+    let fill: String =
+        std::iter::repeat_n(layout.fill.unwrap_or(if layout.zero { '0' } else { ' ' }), missing).collect();
     match layout.align {
         _ if layout.zero && layout.fill.is_none() => format!("{prefix}{fill}{digits}"),
         Some('=') => format!("{prefix}{fill}{digits}"),

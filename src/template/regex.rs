@@ -58,7 +58,9 @@ fn translate(pattern: &str, flags: Flags) -> String {
                 match characters.get(index + 1) {
                     Some('Z') => out.push_str("\\z"),
                     // escapes that only Python knows as themselves
-                    Some(next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>')) => {
+                    Some(
+                        next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>'),
+                    ) => {
                         out.push(*next);
                     }
                     Some(next) => {
@@ -101,7 +103,9 @@ fn translate_class(characters: &[char], start: usize, out: &mut String) -> usize
             }
             '\\' => {
                 match characters.get(index + 1) {
-                    Some(next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>')) => {
+                    Some(
+                        next @ ('/' | '"' | '\'' | '@' | ':' | ';' | ',' | '=' | '!' | '%' | '_' | '`' | '<' | '>'),
+                    ) => {
                         out.push(*next);
                     }
                     Some(next) => {
@@ -147,7 +151,7 @@ fn runtime(error: &fancy_regex::Error) -> TemplateError {
 }
 
 /// The first match at or after the start of the text.
-pub fn search<'t>(regex: &Regex, text: &'t str) -> Result<Option<Captures<'t>>> {
+pub fn search<'t>(regex: &Regex, text: &'t str) -> Result<Option<Captures<'t, str>>> {
     regex.captures(text).map_err(|error| runtime(&error))
 }
 
@@ -174,7 +178,7 @@ fn anchored(pattern: &str, flags: Flags, text: &str, end: &str) -> Result<bool> 
 }
 
 /// All matches, from left to right.
-pub fn find_all<'t>(regex: &Regex, text: &'t str) -> Result<Vec<Captures<'t>>> {
+pub fn find_all<'t>(regex: &Regex, text: &'t str) -> Result<Vec<Captures<'t, str>>> {
     regex.captures_iter(text).map(|found| found.map_err(|error| runtime(&error))).collect()
 }
 
@@ -206,7 +210,7 @@ pub fn replace(regex: &Regex, text: &str, replacement: &str, count: usize) -> Re
 }
 
 /// The text of a group by number or name: `None` if the pattern has no such group, `Some(None)` if it took no part.
-pub fn group_of<'t>(regex: &Regex, captures: &Captures<'t>, group: &str) -> Option<Option<&'t str>> {
+pub fn group_of<'t>(regex: &Regex, captures: &Captures<'t, str>, group: &str) -> Option<Option<&'t str>> {
     match group.parse::<usize>() {
         Ok(number) => (number < captures.len()).then(|| captures.get(number).map(|group| group.as_str())),
         Err(_) => regex

@@ -62,9 +62,7 @@ impl Evaluator<'_> {
                 let (definition, frames, template) = (Arc::clone(definition), frames.clone(), Arc::clone(template));
                 self.call_macro(&definition, frames, &template, arguments, caller)
             }
-            Some(Function::Method { receiver, name }) => {
-                self.call_method(receiver.clone(), &name.clone(), arguments)
-            }
+            Some(Function::Method { receiver, name }) => self.call_method(receiver.clone(), &name.clone(), arguments),
             Some(Function::Global(global)) => global
                 .call(self.context, arguments.0, arguments.1)
                 .map_err(|error| explain(error, &format!("`{}()`", global.names[0]))),
@@ -85,9 +83,7 @@ impl Evaluator<'_> {
     /// `loop(children)` in a recursive loop.
     fn recurse(&mut self, state: &Loop, (positional, _): Arguments) -> Result<Value> {
         let Some(node) = state.recursion.clone() else {
-            return Err(TemplateError::failed(
-                "the loop must have the `recursive` marker to be called recursively",
-            ));
+            return Err(TemplateError::failed("the loop must have the `recursive` marker to be called recursively"));
         };
         let [iterable] = positional.try_into().map_err(|_| TemplateError::failed("`loop()` takes one argument"))?;
         self.deeper()?;
@@ -285,7 +281,7 @@ impl Evaluator<'_> {
                         Some(map) => entries.extend(map.into_owned()),
                         None => {
                             for pair in iterate(value)? {
-                                match iterate(&pair)?.try_into() {
+                                match <[Value; 2]>::try_from(iterate(&pair)?) {
                                     Ok([key, value]) => entries.insert(key, value),
                                     Err(_) => {
                                         return Err(TemplateError::failed("`update` needs a map or pairs"));

@@ -74,8 +74,7 @@ impl Changes {
                 for (index, (_, item)) in map.iter().enumerate() {
                     let now = self.settle_within(item.clone(), depth + 1)?;
                     if address(&now) != address(item)
-                        && let Some((_, slot)) =
-                            fresh.get_or_insert_with(|| map.as_ref().clone()).get_index_mut(index)
+                        && let Some((_, slot)) = fresh.get_or_insert_with(|| map.as_ref().clone()).get_index_mut(index)
                     {
                         *slot = now;
                     }

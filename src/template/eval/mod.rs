@@ -228,7 +228,9 @@ impl<'c> Evaluator<'c> {
     fn deeper(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth + self.context.depth() > DEPTH_LIMIT {
-            return Err(TemplateError::failed("macros, blocks or includes are nested too deeply: an endless recursion?"));
+            return Err(TemplateError::failed(
+                "macros, blocks or includes are nested too deeply: an endless recursion?",
+            ));
         }
         Ok(())
     }
@@ -254,7 +256,8 @@ impl<'c> Evaluator<'c> {
         if ignore_missing {
             return Ok(None);
         }
-        let message = format!("the template {} was not found beside this one nor on the search path", wanted.join(", "));
+        let message =
+            format!("the template {} was not found beside this one nor on the search path", wanted.join(", "));
         Err(TemplateError::new(TemplateErrorKind::Missing, message))
     }
 
@@ -466,9 +469,7 @@ impl<'c> Evaluator<'c> {
             Target::Attribute(object, name) => {
                 let object = self.evaluate(object)?;
                 let namespace = match &object {
-                    Value::Object(object) => {
-                        object.as_any().and_then(|object| object.downcast_ref::<Namespace>())
-                    }
+                    Value::Object(object) => object.as_any().and_then(|object| object.downcast_ref::<Namespace>()),
                     Value::Undefined(reason) => return Err(TemplateError::undefined(reason)),
                     _ => None,
                 };

@@ -282,9 +282,7 @@ fn divide(left: &Value, right: &Value) -> Result<Value> {
             Ok(Value::Float(one.float() / other.float()))
         }
         _ => match (super::super::datetime::of(left), number(right)) {
-            (Some(one), Some(other)) => {
-                one.scale(1.0 / other.float()).ok_or_else(|| unsupported("/", left, right))
-            }
+            (Some(one), Some(other)) => one.scale(1.0 / other.float()).ok_or_else(|| unsupported("/", left, right)),
             _ => Err(unsupported("/", left, right)),
         },
     }
@@ -323,9 +321,9 @@ pub fn power(left: &Value, right: &Value) -> Result<Value> {
     };
     match (one.big(), other.big()) {
         (Some(base), Some(exponent)) if !exponent.is_negative() => {
-            let exponent = exponent.to_u32().filter(|exponent| {
-                base.bits() <= 1 || base.bits().saturating_mul(u64::from(*exponent)) <= BIT_LIMIT
-            });
+            let exponent = exponent
+                .to_u32()
+                .filter(|exponent| base.bits() <= 1 || base.bits().saturating_mul(u64::from(*exponent)) <= BIT_LIMIT);
             match exponent {
                 Some(exponent) => Ok(Value::big(base.pow(exponent))),
                 None if base.bits() <= 1 => Ok(Value::Float(one.float().powf(other.float()))),

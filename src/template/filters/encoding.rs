@@ -86,9 +86,8 @@ const NAMESPACE: [u8; 16] =
 
 fn to_uuid(call: &Call<'_>) -> Result<Value> {
     let namespace = match call.given(1) {
-        Some(namespace) => parse_uuid(&text_of(namespace)?).ok_or_else(|| {
-            TemplateError::failed(format!("Invalid value '{}' for 'namespace'", namespace.to_text()))
-        })?,
+        Some(namespace) => parse_uuid(&text_of(namespace)?)
+            .ok_or_else(|| TemplateError::failed(format!("Invalid value '{}' for 'namespace'", namespace.to_text())))?,
         None => NAMESPACE,
     };
     let mut hash = sha1::Sha1::new();

@@ -15,7 +15,12 @@ pub static FILTERS: &[Filter] = &[
     entry(&["checksum"], &["value"], "the SHA-1 of the text", |call| hash(&call.text()?, "sha1").map(Value::from)),
     entry(&["sha1"], &["value"], "the SHA-1 of the text", |call| hash(&call.text()?, "sha1").map(Value::from)),
     entry(&["md5"], &["value"], "the MD5 of the text", |call| hash(&call.text()?, "md5").map(Value::from)),
-    entry(&["password_hash"], &["value", "hashtype", "salt", "salt_size", "rounds", "ident"], "hashed for /etc/shadow", password_hash),
+    entry(
+        &["password_hash"],
+        &["value", "hashtype", "salt", "salt_size", "rounds", "ident"],
+        "hashed for /etc/shadow",
+        password_hash,
+    ),
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -70,9 +75,7 @@ fn password_hash(call: &Call<'_>) -> Result<Value> {
         }
     };
     if salt.len() > longest || !salt.bytes().all(|byte| DIGITS.contains(&byte)) {
-        return Err(TemplateError::failed(format!(
-            "the salt must be at most {longest} letters, digits, `.` or `/`"
-        )));
+        return Err(TemplateError::failed(format!("the salt must be at most {longest} letters, digits, `.` or `/`")));
     }
     let rounds = match call.given(4) {
         Some(_) => Some(u32::try_from(call.required_int(4)?).unwrap_or(0).clamp(1000, 999_999_999)),
@@ -94,13 +97,39 @@ enum Crypt {
 
 /// Which bytes of the digest make each group of four digits.
 const SHA512_ORDER: [[usize; 3]; 21] = [
-    [0, 21, 42], [22, 43, 1], [44, 2, 23], [3, 24, 45], [25, 46, 4], [47, 5, 26], [6, 27, 48], [28, 49, 7],
-    [50, 8, 29], [9, 30, 51], [31, 52, 10], [53, 11, 32], [12, 33, 54], [34, 55, 13], [56, 14, 35], [15, 36, 57],
-    [37, 58, 16], [59, 17, 38], [18, 39, 60], [40, 61, 19], [62, 20, 41],
+    [0, 21, 42],
+    [22, 43, 1],
+    [44, 2, 23],
+    [3, 24, 45],
+    [25, 46, 4],
+    [47, 5, 26],
+    [6, 27, 48],
+    [28, 49, 7],
+    [50, 8, 29],
+    [9, 30, 51],
+    [31, 52, 10],
+    [53, 11, 32],
+    [12, 33, 54],
+    [34, 55, 13],
+    [56, 14, 35],
+    [15, 36, 57],
+    [37, 58, 16],
+    [59, 17, 38],
+    [18, 39, 60],
+    [40, 61, 19],
+    [62, 20, 41],
 ];
 const SHA256_ORDER: [[usize; 3]; 10] = [
-    [0, 10, 20], [21, 1, 11], [12, 22, 2], [3, 13, 23], [24, 4, 14], [15, 25, 5], [6, 16, 26], [27, 7, 17],
-    [18, 28, 8], [9, 19, 29],
+    [0, 10, 20],
+    [21, 1, 11],
+    [12, 22, 2],
+    [3, 13, 23],
+    [24, 4, 14],
+    [15, 25, 5],
+    [6, 16, 26],
+    [27, 7, 17],
+    [18, 28, 8],
+    [9, 19, 29],
 ];
 
 fn push_digits(out: &mut String, mut group: u32, count: usize) {
@@ -128,7 +157,11 @@ fn sha_crypt<D: Digest>(prefix: &str, password: &[u8], salt: &str, rounds: u32, 
     a.update(repeated(&b, password.len()));
     let mut length = password.len();
     while length > 0 {
-        if length & 1 == 1 { a.update(&b) } else { a.update(password) }
+        if length & 1 == 1 {
+            a.update(&b)
+        } else {
+            a.update(password)
+        }
         length >>= 1;
     }
     let mut digest = a.finalize().to_vec();
@@ -144,20 +177,27 @@ fn sha_crypt<D: Digest>(prefix: &str, password: &[u8], salt: &str, rounds: u32, 
     let s = repeated(&ds.finalize(), salt_bytes.len());
     for round in 0..rounds {
         let mut hash = D::new();
-        if round & 1 == 1 { hash.update(&p) } else { hash.update(&digest) }
+        if round & 1 == 1 {
+            hash.update(&p)
+        } else {
+            hash.update(&digest)
+        }
         if round % 3 != 0 {
             hash.update(&s);
         }
         if round % 7 != 0 {
             hash.update(&p);
         }
-        if round & 1 == 1 { hash.update(&digest) } else { hash.update(&p) }
+        if round & 1 == 1 {
+            hash.update(&digest)
+        } else {
+            hash.update(&p)
+        }
         digest = hash.finalize().to_vec();
     }
     let mut text = String::new();
     for [high, middle, low] in order {
-        let group =
-            u32::from(digest[*high]) << 16 | u32::from(digest[*middle]) << 8 | u32::from(digest[*low]);
+        let group = u32::from(digest[*high]) << 16 | u32::from(digest[*middle]) << 8 | u32::from(digest[*low]);
         push_digits(&mut text, group, 4);
     }
     match digest.len() {
@@ -183,26 +223,37 @@ fn md5_crypt(password: &[u8], salt: &[u8]) -> String {
     hash.update(inner.iter().copied().cycle().take(password.len()).collect::<Vec<u8>>());
     let mut length = password.len();
     while length > 0 {
-        if length & 1 == 1 { hash.update([0]) } else { hash.update(&password[..1]) }
+        if length & 1 == 1 {
+            hash.update([0])
+        } else {
+            hash.update(&password[..1])
+        }
         length >>= 1;
     }
     let mut digest = hash.finalize().to_vec();
     for round in 0..1000 {
         let mut hash = md5::Md5::new();
-        if round & 1 == 1 { hash.update(password) } else { hash.update(&digest) }
+        if round & 1 == 1 {
+            hash.update(password)
+        } else {
+            hash.update(&digest)
+        }
         if round % 3 != 0 {
             hash.update(salt);
         }
         if round % 7 != 0 {
             hash.update(password);
         }
-        if round & 1 == 1 { hash.update(&digest) } else { hash.update(password) }
+        if round & 1 == 1 {
+            hash.update(&digest)
+        } else {
+            hash.update(password)
+        }
         digest = hash.finalize().to_vec();
     }
     let mut text = String::new();
     for [high, middle, low] in [[0, 6, 12], [1, 7, 13], [2, 8, 14], [3, 9, 15], [4, 10, 5]] {
-        let group: u32 =
-            u32::from(digest[high]) << 16 | u32::from(digest[middle]) << 8 | u32::from(digest[low]);
+        let group: u32 = u32::from(digest[high]) << 16 | u32::from(digest[middle]) << 8 | u32::from(digest[low]);
         push_digits(&mut text, group, 4);
     }
     push_digits(&mut text, u32::from(digest[11]), 2);

@@ -10,11 +10,30 @@ use crate::template::tests;
 use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[
-    entry(&["map"], &["value", "*arguments", "**options"], "an attribute of each item, or a filter applied to each", map),
-    entry(&["select"], &["value", "*arguments", "**options"], "the items that pass a test, or are true", |call| select(call, false, true)),
-    entry(&["reject"], &["value", "*arguments", "**options"], "the items that fail a test, or are false", |call| select(call, false, false)),
-    entry(&["selectattr"], &["value", "*arguments", "**options"], "the items whose attribute passes a test, or is true", |call| select(call, true, true)),
-    entry(&["rejectattr"], &["value", "*arguments", "**options"], "the items whose attribute fails a test, or is false", |call| select(call, true, false)),
+    entry(
+        &["map"],
+        &["value", "*arguments", "**options"],
+        "an attribute of each item, or a filter applied to each",
+        map,
+    ),
+    entry(&["select"], &["value", "*arguments", "**options"], "the items that pass a test, or are true", |call| {
+        select(call, false, true)
+    }),
+    entry(&["reject"], &["value", "*arguments", "**options"], "the items that fail a test, or are false", |call| {
+        select(call, false, false)
+    }),
+    entry(
+        &["selectattr"],
+        &["value", "*arguments", "**options"],
+        "the items whose attribute passes a test, or is true",
+        |call| select(call, true, true),
+    ),
+    entry(
+        &["rejectattr"],
+        &["value", "*arguments", "**options"],
+        "the items whose attribute fails a test, or is false",
+        |call| select(call, true, false),
+    ),
     entry(&["join"], &["value", "d", "attribute"], "the items as one text with a separator", join),
     entry(&["first"], &["value"], "the first item", |call| end(call, false)),
     entry(&["last"], &["value"], "the last item", |call| end(call, true)),
@@ -26,7 +45,12 @@ pub static FILTERS: &[Filter] = &[
     entry(&["sum"], &["value", "attribute", "start"], "the sum of the items", sum),
     entry(&["batch"], &["value", "linecount", "fill_with"], "lists of so many items each", batch),
     entry(&["slice"], &["value", "slices", "fill_with"], "so many lists of equal length", slice),
-    entry(&["groupby"], &["value", "attribute", "default", "case_sensitive"], "pairs of an attribute's value and the items that have it", groupby),
+    entry(
+        &["groupby"],
+        &["value", "attribute", "default", "case_sensitive"],
+        "pairs of an attribute's value and the items that have it",
+        groupby,
+    ),
     entry(&["flatten"], &["value", "levels", "skip_nulls"], "with inner lists dissolved", flatten),
     entry(&["zip"], &["value", "*lists"], "lists of the items at the same place", |call| zip(call, None)),
     entry(&["zip_longest"], &["value", "*lists", "**options"], "as zip, up to the longest list", |call| {
@@ -36,12 +60,21 @@ pub static FILTERS: &[Filter] = &[
     entry(&["product"], &["value", "*lists", "**options"], "every combination of one item of each list", product),
     entry(&["permutations"], &["value", "r"], "every order of (so many of) the items", |call| choose(call, true)),
     entry(&["combinations"], &["value", "r"], "every choice of so many items", |call| choose(call, false)),
-    entry(&["subelements"], &["value", "subelements", "skip_missing"], "each item with each element of a list in it", subelements),
-    entry_for_undefined(&["extract"], &["value", "container", "morekeys"], "what the container holds at this key", extract),
+    entry(
+        &["subelements"],
+        &["value", "subelements", "skip_missing"],
+        "each item with each element of a list in it",
+        subelements,
+    ),
+    entry_for_undefined(
+        &["extract"],
+        &["value", "container", "morekeys"],
+        "what the container holds at this key",
+        extract,
+    ),
     entry(&["random"], &["value", "start", "step", "seed"], "a random item, or a random number below this one", random),
     entry(&["shuffle"], &["value", "seed"], "in random order", shuffle),
 ];
-
 
 fn map(call: &Call<'_>) -> Result<Value> {
     let items = call.items()?;
@@ -122,9 +155,7 @@ fn join(call: &Call<'_>) -> Result<Value> {
     let value = match call.given(2) {
         Some(attribute) => {
             let items = call.items()?;
-            Value::list(
-                items.iter().map(|item| get_path(call.context, item, attribute)).collect::<Result<Vec<_>>>()?,
-            )
+            Value::list(items.iter().map(|item| get_path(call.context, item, attribute)).collect::<Result<Vec<_>>>()?)
         }
         None => call.value()?.clone(),
     };
@@ -133,7 +164,13 @@ fn join(call: &Call<'_>) -> Result<Value> {
 
 fn end(call: &Call<'_>, last: bool) -> Result<Value> {
     let mut items = call.items()?;
-    let item = if last { items.pop() } else if items.is_empty() { None } else { Some(items.swap_remove(0)) };
+    let item = if last {
+        items.pop()
+    } else if items.is_empty() {
+        None
+    } else {
+        Some(items.swap_remove(0))
+    };
     let place = if last { "last" } else { "first" };
     Ok(item.unwrap_or_else(|| Value::undefined(format!("No {place} item, sequence was empty."))))
 }
@@ -219,11 +256,8 @@ fn sum(call: &Call<'_>) -> Result<Value> {
     let start = call.optional(2).cloned().unwrap_or(Value::Int(0));
     match call.given(1) {
         Some(attribute) => {
-            let values = call
-                .items()?
-                .iter()
-                .map(|item| get_path(call.context, item, attribute))
-                .collect::<Result<Vec<_>>>()?;
+            let values =
+                call.items()?.iter().map(|item| get_path(call.context, item, attribute)).collect::<Result<Vec<_>>>()?;
             operators::sum(&Value::list(values), start)
         }
         None => operators::sum(call.value()?, start),
@@ -290,9 +324,7 @@ fn groupby(call: &Call<'_>) -> Result<Value> {
             _ => groups.push((own, compared, vec![item])),
         }
     }
-    Ok(Value::list(
-        groups.into_iter().map(|(key, _, items)| Value::list(vec![key, Value::list(items)])).collect(),
-    ))
+    Ok(Value::list(groups.into_iter().map(|(key, _, items)| Value::list(vec![key, Value::list(items)])).collect()))
 }
 
 fn flatten(call: &Call<'_>) -> Result<Value> {
@@ -328,9 +360,7 @@ fn zip(call: &Call<'_>, fill: Option<Value>) -> Result<Value> {
     let lengths = lists.iter().map(Vec::len);
     let count = if fill.is_some() { lengths.max() } else { lengths.min() }.unwrap_or(0);
     let fill = fill.unwrap_or_default();
-    let row = |index: usize| {
-        Value::list(lists.iter().map(|list| list.get(index).unwrap_or(&fill).clone()).collect())
-    };
+    let row = |index: usize| Value::list(lists.iter().map(|list| list.get(index).unwrap_or(&fill).clone()).collect());
     Ok(Value::list((0..count).map(row).collect()))
 }
 
@@ -373,7 +403,9 @@ pub fn cartesian(lists: &[Vec<Value>]) -> Result<Vec<Value>> {
 fn choose(call: &Call<'_>, ordered: bool) -> Result<Value> {
     let items = call.items()?;
     let size = match call.given(1) {
-        Some(_) => usize::try_from(call.required_int(1)?).map_err(|_| TemplateError::failed("r must be non-negative"))?,
+        Some(_) => {
+            usize::try_from(call.required_int(1)?).map_err(|_| TemplateError::failed("r must be non-negative"))?
+        }
         None if ordered => items.len(),
         None => return Err(TemplateError::failed("missing the required argument `r`")),
     };
@@ -424,7 +456,9 @@ pub fn subelements_of(value: &Value, path: &Value, skip_missing: bool) -> Result
     };
     let keys: Vec<String> = match path {
         Value::Str(path) => path.as_str().split('.').map(str::to_owned).collect(),
-        Value::List(keys) => keys.iter().map(|key| text_of(key).map(std::borrow::Cow::into_owned)).collect::<Result<_>>()?,
+        Value::List(keys) => {
+            keys.iter().map(|key| text_of(key).map(std::borrow::Cow::into_owned)).collect::<Result<_>>()?
+        }
         _ => return Err(TemplateError::failed("subelements must be a list or a string")),
     };
     let mut out = Vec::new();
@@ -524,4 +558,3 @@ fn shuffle(call: &Call<'_>) -> Result<Value> {
     }
     Ok(Value::list(items))
 }
-

@@ -8,7 +8,12 @@ use crate::value::{Map, Value};
 pub static FILTERS: &[Filter] = &[
     entry(&["combine"], &["value", "*maps", "**options"], "the entries of all maps, later ones first", combine),
     entry(&["dict2items"], &["value", "key_name", "value_name"], "a list of maps with key and value", dict2items),
-    entry(&["items2dict"], &["value", "key_name", "value_name"], "a map from a list of maps with key and value", items2dict),
+    entry(
+        &["items2dict"],
+        &["value", "key_name", "value_name"],
+        "a map from a list of maps with key and value",
+        items2dict,
+    ),
     entry(&["items"], &["value"], "pairs of key and value", |call| {
         if call.value()?.is_undefined() {
             return Ok(Value::list(Vec::new()));
@@ -17,7 +22,12 @@ pub static FILTERS: &[Filter] = &[
         Ok(Value::list(map.iter().map(|(key, value)| Value::list(vec![key.clone(), value.clone()])).collect()))
     }),
     entry(&["dictsort"], &["value", "case_sensitive", "by", "reverse"], "pairs of key and value in order", dictsort),
-    entry(&["rekey_on_member"], &["value", "key", "duplicates"], "a map of maps by one of their members", rekey_on_member),
+    entry(
+        &["rekey_on_member"],
+        &["value", "key", "duplicates"],
+        "a map of maps by one of their members",
+        rekey_on_member,
+    ),
 ];
 
 /// How two lists at the same key are combined.
@@ -173,8 +183,10 @@ fn rekey_on_member(call: &Call<'_>) -> Result<Value> {
     let mut out = Map::new();
     for item in items {
         let map = as_map(&item)?.ok_or_else(|| TemplateError::failed("List item is not a valid dict"))?;
-        let member =
-            map.get(key).cloned().ok_or_else(|| TemplateError::failed(format!("Key {} was not found.", key.to_repr())))?;
+        let member = map
+            .get(key)
+            .cloned()
+            .ok_or_else(|| TemplateError::failed(format!("Key {} was not found.", key.to_repr())))?;
         if out.contains_key(&member) && !overwrite {
             return Err(TemplateError::failed(format!(
                 "Key {} is not unique, cannot convert to dict.",

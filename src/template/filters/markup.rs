@@ -6,12 +6,21 @@ use crate::template::error::{Result, TemplateError};
 use crate::value::{Map, Value};
 
 pub static FILTERS: &[Filter] = &[
-    entry(&["escape", "e", "forceescape"], &["value"], "with &, <, >, ' and \" written for HTML", |call| Ok(Value::from(escape(&call.text()?)))),
+    entry(&["escape", "e", "forceescape"], &["value"], "with &, <, >, ' and \" written for HTML", |call| {
+        Ok(Value::from(escape(&call.text()?)))
+    }),
     entry(&["striptags"], &["value"], "without HTML tags", striptags),
     entry(&["xmlattr"], &["value", "autospace"], "a map as attributes of a tag", xmlattr),
-    entry(&["urlize"], &["value", "trim_url_limit", "nofollow", "target", "rel"], "with web addresses as links", urlize),
+    entry(
+        &["urlize"],
+        &["value", "trim_url_limit", "nofollow", "target", "rel"],
+        "with web addresses as links",
+        urlize,
+    ),
     entry(&["urlencode"], &["value"], "encoded for a URL", urlencode),
-    entry(&["urldecode"], &["value"], "decoded from a URL", |call| Ok(Value::from(percent_decode(&call.text()?, true)))),
+    entry(&["urldecode"], &["value"], "decoded from a URL", |call| {
+        Ok(Value::from(percent_decode(&call.text()?, true)))
+    }),
     entry(&["urlsplit"], &["value", "query"], "the parts of a URL, or one of them", urlsplit),
 ];
 
@@ -222,10 +231,7 @@ fn urlsplit(call: &Call<'_>) -> Result<Value> {
     match call.given(1) {
         Some(wanted) if !text_of(wanted)?.is_empty() => {
             let wanted = text_of(wanted)?;
-            parts
-                .get(&*wanted)
-                .cloned()
-                .ok_or_else(|| TemplateError::failed(format!("`{wanted}` is no part of a URL")))
+            parts.get(&*wanted).cloned().ok_or_else(|| TemplateError::failed(format!("`{wanted}` is no part of a URL")))
         }
         _ => Ok(Value::map(parts)),
     }

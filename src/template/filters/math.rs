@@ -11,7 +11,8 @@ pub static FILTERS: &[Filter] = &[
     entry(&["abs"], &["value"], "without its sign", abs),
     entry(&["round"], &["value", "precision", "method"], "rounded: common, ceil or floor", round),
     entry(&["log"], &["value", "base"], "the logarithm", |call| {
-        let (x, base) = (number(call, 0)?, if call.given(1).is_some() { number(call, 1)? } else { std::f64::consts::E });
+        let (x, base) =
+            (number(call, 0)?, if call.given(1).is_some() { number(call, 1)? } else { std::f64::consts::E });
         if x <= 0.0 || base <= 0.0 {
             return Err(TemplateError::failed("math domain error"));
         }
@@ -23,7 +24,9 @@ pub static FILTERS: &[Filter] = &[
             x.ln() / base.ln()
         }))
     }),
-    entry(&["pow"], &["value", "exponent"], "to a power", |call| Ok(Value::Float(number(call, 0)?.powf(number(call, 1)?)))),
+    entry(&["pow"], &["value", "exponent"], "to a power", |call| {
+        Ok(Value::Float(number(call, 0)?.powf(number(call, 1)?)))
+    }),
     entry(&["root"], &["value", "base"], "the square (or other) root", |call| {
         let (x, base) = (number(call, 0)?, if call.given(1).is_some() { number(call, 1)? } else { 2.0 });
         if x < 0.0 || base == 0.0 {
@@ -80,7 +83,9 @@ fn round(call: &Call<'_>) -> Result<Value> {
     };
     Ok(match call.value()? {
         // Python rounds an integer to an integer
-        Value::Int(_) | Value::Big(_) | Value::Bool(_) if &*method == "common" && precision >= 0 => call.value()?.clone(),
+        Value::Int(_) | Value::Big(_) | Value::Bool(_) if &*method == "common" && precision >= 0 => {
+            call.value()?.clone()
+        }
         Value::Int(_) if &*method == "common" => Value::Int(rounded as i64),
         _ => Value::Float(rounded),
     })

@@ -19,6 +19,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
+pub use lists::{cartesian, flatten_into, subelements_of};
+pub use paths::glob;
+pub use values::parse_int;
+
 use super::call::Entry;
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::eval::operators;
@@ -68,12 +72,7 @@ pub fn short_name(name: &str) -> &str {
 }
 
 /// Applies a filter; the first positional argument is its input.
-pub fn call(
-    context: &Context,
-    name: &str,
-    positional: Vec<Value>,
-    named: Vec<(Arc<str>, Value)>,
-) -> Result<Value> {
+pub fn call(context: &Context, name: &str, positional: Vec<Value>, named: Vec<(Arc<str>, Value)>) -> Result<Value> {
     let short = short_name(name);
     if let Some(filter) = by_name().get(short) {
         return filter.call(context, positional, named).map_err(|error| explain(error, short));
@@ -95,7 +94,9 @@ pub fn exists(name: &str) -> bool {
 
 fn explain(error: TemplateError, name: &str) -> TemplateError {
     match error.kind() {
-        TemplateErrorKind::Failed | TemplateErrorKind::Mandatory => error.context(&format!("the filter `{name}` failed")),
+        TemplateErrorKind::Failed | TemplateErrorKind::Mandatory => {
+            error.context(&format!("the filter `{name}` failed"))
+        }
         _ => error,
     }
 }

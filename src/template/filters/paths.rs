@@ -33,14 +33,18 @@ pub static FILTERS: &[Filter] = &[
         };
         Ok(Value::from(join(&parts)))
     }),
-    entry(&["normpath"], &["value"], "without needless dots and slashes", |call| Ok(Value::from(normalize(&call.text()?)))),
+    entry(&["normpath"], &["value"], "without needless dots and slashes", |call| {
+        Ok(Value::from(normalize(&call.text()?)))
+    }),
     entry(&["realpath"], &["value"], "the real path, links resolved", |call| Ok(Value::from(real(&call.text()?)))),
     entry(&["relpath"], &["value", "start"], "the path as seen from a directory", relpath),
     entry(&["commonpath"], &["value"], "the longest directory common to all", commonpath),
     entry(&["expanduser"], &["value"], "with ~ as the home directory", |call| {
         Ok(Value::from(expand_home(&call.text()?).to_string_lossy().into_owned()))
     }),
-    entry(&["expandvars"], &["value"], "with $NAME from the environment", |call| Ok(Value::from(expand_variables(&call.text()?)))),
+    entry(&["expandvars"], &["value"], "with $NAME from the environment", |call| {
+        Ok(Value::from(expand_variables(&call.text()?)))
+    }),
     entry(&["fileglob"], &["value"], "the files that match a pattern", |call| {
         let files = glob(Path::new(&*call.text()?))?;
         Ok(Value::list(files.iter().map(|path| Value::from(path.to_string_lossy().into_owned())).collect()))
@@ -156,9 +160,8 @@ fn relpath(call: &Call<'_>) -> Result<Value> {
         Some(start) => absolute(&text_of(start)?),
         None => absolute("."),
     };
-    let split = |path: &str| -> Vec<String> {
-        path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-    };
+    let split =
+        |path: &str| -> Vec<String> { path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect() };
     let (path, start) = (split(&path), split(&start));
     let common = path.iter().zip(&start).take_while(|(one, other)| one == other).count();
     let mut parts = vec!["..".to_owned(); start.len() - common];

@@ -7,9 +7,24 @@ use crate::template::regex::{self, Flags};
 use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[
-    entry(&["regex_replace"], &["value", "pattern", "replacement", "ignorecase", "multiline", "count", "mandatory_count"], "with each match replaced", regex_replace),
-    entry(&["regex_search"], &["value", "regex", "*groups", "**options"], "the first match, or groups of it", regex_search),
-    entry(&["regex_findall"], &["value", "regex", "multiline", "ignorecase"], "all matches, or their groups", regex_findall),
+    entry(
+        &["regex_replace"],
+        &["value", "pattern", "replacement", "ignorecase", "multiline", "count", "mandatory_count"],
+        "with each match replaced",
+        regex_replace,
+    ),
+    entry(
+        &["regex_search"],
+        &["value", "regex", "*groups", "**options"],
+        "the first match, or groups of it",
+        regex_search,
+    ),
+    entry(
+        &["regex_findall"],
+        &["value", "regex", "multiline", "ignorecase"],
+        "all matches, or their groups",
+        regex_findall,
+    ),
     entry(&["regex_escape"], &["value", "re_type"], "as a pattern that matches only this text", regex_escape),
 ];
 

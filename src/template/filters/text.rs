@@ -10,7 +10,9 @@ use crate::value::Value;
 pub static FILTERS: &[Filter] = &[
     entry(&["lower"], &["value"], "in lower case", |call| Ok(Value::from(call.text()?.to_lowercase()))),
     entry(&["upper"], &["value"], "in upper case", |call| Ok(Value::from(call.text()?.to_uppercase()))),
-    entry(&["capitalize"], &["value"], "first letter large, others small", |call| Ok(Value::from(methods::capitalize(&call.text()?)))),
+    entry(&["capitalize"], &["value"], "first letter large, others small", |call| {
+        Ok(Value::from(methods::capitalize(&call.text()?)))
+    }),
     entry(&["title"], &["value"], "each word's first letter large", title),
     entry(&["trim"], &["value", "chars"], "without blanks (or these characters) at both ends", trim),
     entry(&["replace"], &["value", "old", "new", "count"], "with each old text replaced", replace),
@@ -30,7 +32,12 @@ pub static FILTERS: &[Filter] = &[
     entry(&["indent"], &["value", "width", "first", "blank"], "with its lines indented, but for the first", indent),
     entry(&["truncate"], &["value", "length", "killwords", "end", "leeway"], "cut to a length", truncate),
     entry(&["wordcount"], &["value"], "how many words", wordcount),
-    entry(&["wordwrap"], &["value", "width", "break_long_words", "wrapstring", "break_on_hyphens"], "broken into lines of a width", wordwrap),
+    entry(
+        &["wordwrap"],
+        &["value", "width", "break_long_words", "wrapstring", "break_on_hyphens"],
+        "broken into lines of a width",
+        wordwrap,
+    ),
     entry(&["comment"], &["value", "style", "**options"], "as a comment of a language", comment),
     entry(&["quote"], &["value"], "quoted for a shell", |call| {
         Ok(Value::from(match call.value()? {
@@ -239,8 +246,7 @@ fn comment(call: &Call<'_>) -> Result<Value> {
             )));
         }
     };
-    let known =
-        ["newline", "beginning", "prefix", "prefix_count", "decoration", "postfix", "postfix_count", "end"];
+    let known = ["newline", "beginning", "prefix", "prefix_count", "decoration", "postfix", "postfix_count", "end"];
     if let Some((name, _)) = call.named.iter().find(|(name, _)| !known.contains(&&**name)) {
         return Err(TemplateError::failed(format!("got an unexpected keyword argument '{name}'")));
     }

@@ -10,7 +10,12 @@ use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[
     entry(&["human_readable"], &["value", "isbits", "unit"], "a size as people write it: 512.00 MB", human_readable),
-    entry(&["human_to_bytes"], &["value", "default_unit", "isbits"], "a size that people write as a number", human_to_bytes),
+    entry(
+        &["human_to_bytes"],
+        &["value", "default_unit", "isbits"],
+        "a size that people write as a number",
+        human_to_bytes,
+    ),
     entry(&["filesizeformat"], &["value", "binary"], "a size with its unit: 1.5 MB or 1.4 MiB", filesizeformat),
 ];
 
@@ -37,7 +42,7 @@ fn human_readable(call: &Call<'_>) -> Result<Value> {
         Some(unit) => text_of(unit)?.chars().next().map(|letter| letter.to_ascii_uppercase()),
         None => None,
     };
-    let chosen = LETTERS.chars().enumerate().rev().find(|(power, letter)| match wanted {
+    let chosen = LETTERS.char_indices().rev().find(|(power, letter)| match wanted {
         Some(wanted) => *letter == wanted,
         None => size >= 1024f64.powi(*power as i32),
     });

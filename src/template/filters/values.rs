@@ -9,9 +9,19 @@ use crate::template::python::float_to_big;
 use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[
-    entry_for_undefined(&["default", "d"], &["value", "default_value", "boolean"], "another value where this one is undefined", default),
+    entry_for_undefined(
+        &["default", "d"],
+        &["value", "default_value", "boolean"],
+        "another value where this one is undefined",
+        default,
+    ),
     entry_for_undefined(&["mandatory"], &["value", "msg"], "fails if the value is undefined", mandatory),
-    entry_for_undefined(&["ternary"], &["value", "true_val", "false_val", "none_val"], "one of two values by the truth of this one", ternary),
+    entry_for_undefined(
+        &["ternary"],
+        &["value", "true_val", "false_val", "none_val"],
+        "one of two values by the truth of this one",
+        ternary,
+    ),
     entry_for_undefined(&["type_debug"], &["value"], "the name of the value's type", type_debug),
     entry(&["bool"], &["value"], "true for yes, on, true and 1, else false", bool),
     entry(&["string"], &["value"], "the value as text", |call| Ok(Value::from(call.text()?.into_owned()))),

@@ -11,17 +11,24 @@ use crate::yaml::{self, EmitOptions, Node};
 
 pub static FILTERS: &[Filter] = &[
     entry(&["to_json"], &["value", "profile", "**options"], "as JSON", |call| to_json(call, None, false)),
-    entry(&["to_nice_json"], &["value", "indent", "sort_keys", "**options"], "as JSON over several lines, keys in order", |call| {
-        let indent = if call.optional(1).is_some_and(Value::is_null) { None } else { Some(call.int_or(1, 4)?) };
-        to_json(call, indent, call.flag(2, true)?)
-    }),
+    entry(
+        &["to_nice_json"],
+        &["value", "indent", "sort_keys", "**options"],
+        "as JSON over several lines, keys in order",
+        |call| {
+            let indent = if call.optional(1).is_some_and(Value::is_null) { None } else { Some(call.int_or(1, 4)?) };
+            to_json(call, indent, call.flag(2, true)?)
+        },
+    ),
     entry(&["tojson"], &["value", "indent"], "as JSON that is safe within HTML", tojson),
-    entry(&["from_json"], &["value", "profile", "**options"], "the value of a JSON text", |call| match call.value()? {
-        Value::Str(text) => parse_json(text.as_str()),
-        other => Err(TemplateError::failed(format!(
-            "the JSON object must be str, bytes or bytearray, not {}",
-            other.type_name()
-        ))),
+    entry(&["from_json"], &["value", "profile", "**options"], "the value of a JSON text", |call| {
+        match call.value()? {
+            Value::Str(text) => parse_json(text.as_str()),
+            other => Err(TemplateError::failed(format!(
+                "the JSON object must be str, bytes or bytearray, not {}",
+                other.type_name()
+            ))),
+        }
     }),
     entry(&["to_yaml"], &["value", "**options"], "as YAML", |call| to_yaml(call, EmitOptions::to_yaml())),
     entry(&["to_nice_yaml"], &["value", "indent", "**options"], "as YAML over several lines", |call| {
@@ -38,14 +45,17 @@ pub static FILTERS: &[Filter] = &[
         }
         other => Ok(other.clone()),
     }),
-    entry(&["from_yaml_all"], &["value"], "the values of a YAML text of several documents", |call| match call.value()? {
-        Value::Str(text) => {
-            let nodes = yaml::load_all(&Source::new("<from_yaml_all>", text.as_str())).map_err(|error| refuse(&error))?;
-            let values = nodes.iter().map(|node| node.as_ref().map_or(Value::Null, node_value));
-            Ok(Value::list(values.collect()))
+    entry(&["from_yaml_all"], &["value"], "the values of a YAML text of several documents", |call| {
+        match call.value()? {
+            Value::Str(text) => {
+                let nodes =
+                    yaml::load_all(&Source::new("<from_yaml_all>", text.as_str())).map_err(|error| refuse(&error))?;
+                let values = nodes.iter().map(|node| node.as_ref().map_or(Value::Null, node_value));
+                Ok(Value::list(values.collect()))
+            }
+            Value::Null => Ok(Value::list(Vec::new())),
+            other => Ok(other.clone()),
         }
-        Value::Null => Ok(Value::list(Vec::new())),
-        other => Ok(other.clone()),
     }),
 ];
 
@@ -105,8 +115,15 @@ fn to_json(call: &Call<'_>, indent: Option<i64>, sort_keys: bool) -> Result<Valu
     refuse_others(
         call,
         &[
-            "indent", "sort_keys", "ensure_ascii", "separators", "skipkeys", "allow_nan", "check_circular",
-            "preprocess_unsafe", "vault_to_text",
+            "indent",
+            "sort_keys",
+            "ensure_ascii",
+            "separators",
+            "skipkeys",
+            "allow_nan",
+            "check_circular",
+            "preprocess_unsafe",
+            "vault_to_text",
         ],
     )?;
     let flag = |name: &str, default: bool| option(call, name).map_or(default, Value::is_truthy);
@@ -233,14 +250,16 @@ fn write_json_text(text: &str, ascii: bool, out: &mut String) {
 pub fn parse_json(text: &str) -> Result<Value> {
     let json: serde_json::Value = match serde_json::from_str(text) {
         Ok(json) => json,
-        Err(error) => return lenient_json(text).ok_or_else(|| {
-            TemplateError::failed(format!("the text is not JSON: {error}"))
-        }),
+        Err(error) => {
+            return lenient_json(text).ok_or_else(|| TemplateError::failed(format!("the text is not JSON: {error}")));
+        }
     };
     // serde_json reads integers beyond 64 bits as floats
     fn has_large(json: &serde_json::Value) -> bool {
         match json {
-            serde_json::Value::Number(number) => number.as_f64().is_some_and(|float| float.abs() >= 9e18 && !number.is_i64()),
+            serde_json::Value::Number(number) => {
+                number.as_f64().is_some_and(|float| float.abs() >= 9e18 && !number.is_i64())
+            }
             serde_json::Value::Array(items) => items.iter().any(has_large),
             serde_json::Value::Object(map) => map.values().any(has_large),
             _ => false,
@@ -347,7 +366,8 @@ impl Reader<'_> {
             return self.string().map(Value::from);
         }
         let rest = self.rest();
-        let end = rest.find(|letter: char| !(letter.is_ascii_digit() || "+-.eE".contains(letter))).unwrap_or(rest.len());
+        let end =
+            rest.find(|letter: char| !(letter.is_ascii_digit() || "+-.eE".contains(letter))).unwrap_or(rest.len());
         let number = &rest[..end];
         let value = if number.contains(['.', 'e', 'E']) {
             Value::Float(number.parse().ok()?)
