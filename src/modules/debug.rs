@@ -71,6 +71,9 @@ mod tests {
         assert_eq!(shown([("var", "none_such".into())]), "{'none_such': 'VARIABLE IS NOT DEFINED!'}");
         assert_eq!(shown([("var", Value::list(vec![1.into()]))]), "{\"<class 'list'>\": [1]}");
         assert!(shown([("var", "cores +".into())]).starts_with("`var: cores +` cannot be evaluated"));
-        assert_eq!(shown([("msg", "a".into()), ("verbosity", 1.into())]), "{'skipped_reason': 'Verbosity threshold not met.'}");
+        assert_eq!(
+            shown([("msg", "a".into()), ("verbosity", 1.into())]),
+            "{'skipped_reason': 'Verbosity threshold not met.'}"
+        );
     }
 }

@@ -220,7 +220,7 @@ pub fn context_of<const N: usize>(variables: [(&str, Value); N]) -> Context {
             self.0.keys().map(|name| name.to_string()).collect()
         }
     }
-    Context::new(Arc::new(Variables(crate::value::object(variables))), Arc::default())
+    Context::new(Arc::new(Variables(crate::value::object(variables))), Arc::default(), Default::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

@@ -9,7 +9,7 @@ use super::free_form::{self, RAW_PARAMS};
 use super::keywords::{self, On};
 use super::load::{Around, Loader};
 use super::settings::{Level, is_variable_name};
-use super::{NEXT_TASK, Item, Loop, LoopControl, Settings, Task, TaskAction, Written};
+use super::{Item, Loop, LoopControl, NEXT_TASK, Settings, Task, TaskAction, Written};
 use crate::error::{Error, nearest};
 use crate::modules::{self, EngineAction, FreeForm, Module};
 use crate::source::Place;
