@@ -8,6 +8,9 @@ mod add_host;
 pub mod args;
 mod command;
 pub mod engine_actions;
+mod assert;
+mod command;
+mod debug;
 mod execution;
 mod fail;
 mod file;
@@ -21,10 +24,12 @@ mod ping;
 mod raw;
 mod set_fact;
 mod set_stats;
+mod setup;
 mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+pub mod steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -42,13 +47,9 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assert::MODULE,
     &command::MODULE,
-    &engine_actions::IMPORT_ROLE,
-    &engine_actions::IMPORT_TASKS,
-    &engine_actions::INCLUDE,
-    &engine_actions::INCLUDE_ROLE,
-    &engine_actions::INCLUDE_TASKS,
-    &engine_actions::META,
+    &debug::MODULE,
     &fail::MODULE,
     &file::MODULE,
     &group_by::MODULE,
@@ -58,6 +59,7 @@ pub const MODULES: &[&Module] = &[
     &raw::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
+    &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
