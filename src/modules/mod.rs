@@ -6,11 +6,10 @@
 
 mod add_host;
 pub mod args;
-mod command;
-pub mod engine_actions;
 mod assert;
 mod command;
 mod debug;
+pub mod engine_actions;
 mod execution;
 mod fail;
 mod file;
