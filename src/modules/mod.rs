@@ -11,6 +11,8 @@ pub mod outcome;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
+mod network_device;
+mod nic_queues;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -25,7 +27,7 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE];
+pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
