@@ -29,6 +29,8 @@ mod shell_words;
 mod slurp;
 pub mod stat;
 pub mod steering;
+mod network_device;
+mod nic_queues;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -63,6 +65,7 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
 ];
+pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
