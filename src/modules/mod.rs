@@ -18,6 +18,8 @@ mod group_by;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
+mod network_device;
+mod nic_queues;
 pub mod outcome;
 mod ping;
 mod raw;
@@ -29,8 +31,6 @@ mod shell_words;
 mod slurp;
 pub mod stat;
 pub mod steering;
-mod network_device;
-mod nic_queues;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -56,6 +56,7 @@ pub const MODULES: &[&Module] = &[
     &group_by::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
+    &nic_queues::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &set_fact::MODULE,
@@ -65,7 +66,6 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
 ];
-pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
