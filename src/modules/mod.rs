@@ -30,7 +30,6 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
