@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod expr;
-mod free_form;
 mod expr;
+mod free_form;
 mod generated;
 mod inventory;
 mod yaml;
