@@ -9,8 +9,10 @@ pub mod file_common;
 pub mod outcome;
 
 mod io_scheduler;
+mod irq_affinity;
 mod kernel_write;
 mod lineinfile;
+mod machine;
 mod network_device;
 mod nic_queues;
 #[cfg(test)]
@@ -27,7 +29,8 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] = &[&io_scheduler::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
+pub const MODULES: &[&Module] =
+    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
