@@ -4,18 +4,17 @@ use futures_util::future::try_join_all;
 use futures_util::{join, try_join};
 
 use crate::connect::shell::Response;
-use crate::host::reads::{FileContent, KernelFile, Script};
+use crate::host::reads::{FileContent, KernelFile};
 use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Step, Subject};
 use crate::tuning::cpu_mask::parse_mask;
 use crate::tuning::cpu_set::CpuSet;
 use crate::tuning::irq::{DeviceInterrupts, Interrupts, Role, of_device};
 use crate::tuning::placement::{Placed, Request, STRATEGIES, Strategy, place};
-use crate::tuning::topology::parse_device_node;
 use crate::tuning::write_error::{Interface, Outcome as Refusal, explain};
 use crate::value::{Value, object};
 
 use super::machine::{self, Machine};
-use super::network_device::{INTERFACE, interface_of};
+use super::network_device::{Device, INTERFACE, cpu_list, interface_of, read_devices};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
@@ -62,6 +61,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         machine::is_active(&host, "irqbalance"),
     );
     let (devices, machine) = (devices?, machine?);
+    if devices.is_empty() {
+        return Err(Failure::new(format!("{interface} has no hardware behind it, so it has no interrupts")));
+    }
     let table = table?.ok_or_else(|| Failure::new("the host has no /proc/interrupts"))?;
     let table = Interrupts::parse(&String::from_utf8_lossy(&table))?;
     let mut outcome = Outcome::ok();
@@ -127,77 +129,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         .with("unknown", Value::list(unknown)))
 }
 
-/// CPUs of a list argument in the order they were written: `[8, "0-3"]`.
-pub(super) fn cpu_list(args: &Args, name: &str) -> Result<Vec<u32>, Failure> {
-    let mut cpus = Vec::new();
-    for item in args.list(name) {
-        cpus.extend(CpuSet::parse(&item)?.iter());
-    }
-    Ok(cpus)
-}
-
 fn strategy(args: &Args) -> Result<Strategy, Failure> {
     Ok(Strategy::parse(args.text("strategy"), &cpu_list(args, "cpus")?)?)
-}
-
-/// A physical device: the interface itself, or one that it is made of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Device {
-    interface: String,
-    node: Option<u32>,
-    interrupts: CpuSet,
-}
-
-/// Finds the devices of an interface and the numbers of their interrupts. Bonds, bridges and VLANs are followed down.
-async fn read_devices(host: &Host, interface: &str) -> Result<Vec<Device>, Failure> {
-    let text = format!(
-        r#"d={}
-[ -e "/sys/class/net/$d" ] || exit 3
-while [ -n "$d" ]; do
-  n=
-  for i in $d; do
-    if p=$(readlink -f "/sys/class/net/$i/device") && [ -n "$p" ] && [ -e "$p" ]; then
-      case ${{p##*/}} in virtio*) p=${{p%/*}} ;; esac
-      printf 'interface=%s\n' "$i"
-      if read -r v <"$p/numa_node"; then printf 'node=%s\n' "$v"; fi
-      if [ -d "$p/msi_irqs" ]; then
-        for q in "$p"/msi_irqs/*; do printf 'irq=%s\n' "${{q##*/}}"; done
-      elif read -r v <"$p/irq"; then
-        printf 'irq=%s\n' "$v"
-      fi
-    else
-      for l in "/sys/class/net/$i"/lower_*; do [ -e "$l" ] && n="$n ${{l##*/lower_}}"; done
-    fi
-  done 2>/dev/null
-  d=$n
-done"#,
-        crate::connect::shell::quote(interface)
-    );
-    let footprint = Footprint::named(format!("interrupts of {interface}"));
-    let answer = host.read(Script { text, footprint }).await?;
-    if answer.code == Some(3) {
-        return Err(Failure::new(format!("the host has no network device `{interface}`")));
-    }
-    let devices = parse_devices(&answer.text());
-    if devices.is_empty() {
-        return Err(Failure::new(format!("{interface} has no hardware behind it, so it has no interrupts")));
-    }
-    Ok(devices)
-}
-
-fn parse_devices(text: &str) -> Vec<Device> {
-    let mut devices: Vec<Device> = Vec::new();
-    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
-        match (key, devices.last_mut()) {
-            ("interface", _) => {
-                devices.push(Device { interface: value.to_owned(), node: None, interrupts: CpuSet::new() });
-            }
-            ("node", Some(device)) => device.node = parse_device_node(value),
-            ("irq", Some(device)) => device.interrupts.extend(value.trim().parse::<u32>()),
-            _ => {}
-        }
-    }
-    devices
 }
 
 /// What an interrupt has: the text of its list, and the driver's hint where that is wanted.

@@ -17,13 +17,6 @@ fn pin(number: u32, before: &str, cpus: &str) -> Pin {
 }
 
 #[test]
-fn devices_are_read_with_their_nodes() {
-    let devices = parse_devices("interface=eth0\nnode=1\nirq=40\nirq=41\ninterface=eth1\nnode=-1\nirq=50\n");
-    let shown: Vec<_> = devices.iter().map(|d| (d.interface.as_str(), d.node, d.interrupts.to_string())).collect();
-    assert_eq!(shown, [("eth0", Some(1), "40-41".to_owned()), ("eth1", None, "50".to_owned())]);
-}
-
-#[test]
 fn only_what_differs_is_moved() {
     let pins = [pin(40, "0-3", "1"), pin(41, "2", "2"), pin(42, "0,1", "0-1")];
     let change = change("eth0", &pins).unwrap();

@@ -15,6 +15,7 @@ mod lineinfile;
 mod machine;
 mod network_device;
 mod nic_queues;
+mod packet_steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
