@@ -8,6 +8,7 @@ pub mod args;
 pub mod file_common;
 pub mod outcome;
 
+mod cpuset;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
