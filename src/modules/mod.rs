@@ -9,6 +9,8 @@ pub mod file_common;
 pub mod outcome;
 
 mod cpuset;
+#[cfg(test)]
+mod fake_systemd;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
@@ -17,6 +19,7 @@ mod machine;
 mod network_device;
 mod nic_queues;
 mod packet_steering;
+mod service_cpus;
 #[cfg(test)]
 pub(crate) mod testing;
 
