@@ -15,9 +15,16 @@ mod fail;
 mod file;
 pub mod file_common;
 mod group_by;
+pub mod outcome;
+
+mod cpuset;
+#[cfg(test)]
+mod fake_systemd;
 mod io_scheduler;
+mod irq_affinity;
 mod kernel_write;
 mod lineinfile;
+mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
@@ -30,6 +37,8 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod packet_steering;
+mod service_cpus;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -71,6 +80,8 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
 ];
+pub const MODULES: &[&Module] =
+    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
