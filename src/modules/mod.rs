@@ -8,18 +8,15 @@ mod add_host;
 pub mod args;
 mod assert;
 mod command;
+mod cpuset;
 mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
-pub mod outcome;
-
-mod cpuset;
-#[cfg(test)]
-mod fake_systemd;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
@@ -28,8 +25,10 @@ mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod packet_steering;
 mod ping;
 mod raw;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -37,10 +36,10 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-mod packet_steering;
-mod service_cpus;
 #[cfg(test)]
 pub(crate) mod testing;
+
+#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -69,6 +68,7 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &group_by::MODULE,
     &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &ping::MODULE,
