@@ -14,12 +14,15 @@ mod fail;
 mod file;
 pub mod file_common;
 mod group_by;
+mod include_vars;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
 pub mod outcome;
+mod pause;
 mod ping;
 mod raw;
+mod script;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -51,10 +54,13 @@ pub const MODULES: &[&Module] = &[
     &fail::MODULE,
     &file::MODULE,
     &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &script::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
