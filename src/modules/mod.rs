@@ -9,6 +9,7 @@ pub mod args;
 mod assert;
 mod command;
 mod debug;
+pub mod engine_actions;
 mod execution;
 mod fail;
 mod file;
@@ -18,6 +19,8 @@ mod include_vars;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
+mod network_device;
+mod nic_queues;
 pub mod outcome;
 mod pause;
 mod ping;
@@ -30,7 +33,6 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -51,6 +53,12 @@ pub const MODULES: &[&Module] = &[
     &assert::MODULE,
     &command::MODULE,
     &debug::MODULE,
+    &engine_actions::IMPORT_ROLE,
+    &engine_actions::IMPORT_TASKS,
+    &engine_actions::INCLUDE,
+    &engine_actions::INCLUDE_ROLE,
+    &engine_actions::INCLUDE_TASKS,
+    &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
     &group_by::MODULE,
@@ -58,6 +66,7 @@ pub const MODULES: &[&Module] = &[
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
     &pause::MODULE,
+    &nic_queues::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
@@ -67,12 +76,6 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &steering::IMPORT_ROLE,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::INCLUDE_TASKS,
-    &steering::META,
 ];
 
 /// A module: everything that trimtab knows of it.
