@@ -26,6 +26,7 @@ mod pause;
 mod ping;
 mod raw;
 mod script;
+mod service;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -33,8 +34,11 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod systemd_service;
+mod sysv;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -65,17 +69,19 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
-    &pause::MODULE,
     &nic_queues::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
+    &service::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &systemd_service::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
