@@ -17,6 +17,7 @@ mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
+mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
@@ -29,6 +30,11 @@ mod packet_steering;
 mod ping;
 mod raw;
 mod service_cpus;
+mod pause;
+mod ping;
+mod raw;
+mod script;
+mod service;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -36,8 +42,11 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod systemd_service;
+mod sysv;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 
 #[cfg(test)]
 
@@ -67,18 +76,23 @@ pub const MODULES: &[&Module] = &[
     &fail::MODULE,
     &file::MODULE,
     &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &script::MODULE,
+    &service::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &systemd_service::MODULE,
 ];
 pub const MODULES: &[&Module] =
     &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
