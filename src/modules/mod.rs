@@ -27,14 +27,12 @@ mod network_device;
 mod nic_queues;
 pub mod outcome;
 mod packet_steering;
-mod ping;
-mod raw;
-mod service_cpus;
 mod pause;
 mod ping;
 mod raw;
 mod script;
 mod service;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -44,9 +42,9 @@ mod slurp;
 pub mod stat;
 mod systemd_service;
 mod sysv;
+mod unit;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
 
 #[cfg(test)]
 
