@@ -5,6 +5,7 @@
 //! Validation, documentation and completion all read the table.
 
 pub mod args;
+mod copy;
 mod file;
 pub mod file_common;
 mod io_scheduler;
@@ -14,6 +15,7 @@ pub mod outcome;
 mod slurp;
 pub mod stat;
 pub mod steering;
+mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -30,6 +32,7 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
+    &copy::MODULE,
     &file::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
@@ -41,6 +44,7 @@ pub const MODULES: &[&Module] = &[
     &steering::INCLUDE_ROLE,
     &steering::INCLUDE_TASKS,
     &steering::META,
+    &template::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -12,7 +12,7 @@ use crate::connect::shell::{Guard, Request, Response};
 use crate::connect::{Connection, HostKeyChecking, Identity, Target, Transport};
 use crate::host::port::Waiting;
 use crate::host::{Applied, Change, Failure, Host, Inverse, Port, Query, SlotId, Step};
-use crate::template::Context;
+use crate::template::{Context, SearchPath, Warnings};
 use crate::value::{Map, Value};
 
 use super::args::validate;
@@ -52,7 +52,7 @@ pub fn check_module(module: &'static Module, args: &[(&str, Value)]) -> Result<O
 
 /// Runs a module and keeps its changes.
 pub fn play(module: &'static Module, args: &[(&str, Value)], play: &Play) -> Played {
-    play_in(module, args, play, crate::modules::testing::context())
+    play_in(module, args, play, context())
 }
 
 /// Runs a module with a template context of the test's own.
@@ -206,6 +206,11 @@ fn local() -> Target {
 
 /// A context without any variable.
 pub fn context() -> Context {
+    context_of(Map::new(), Arc::default())
+}
+
+/// A context with these variables and search path.
+pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
     struct Nothing;
     impl crate::template::Scope for Nothing {
         fn get(&self, _: &str) -> Result<Option<Value>, crate::value::Interruption> {
@@ -215,7 +220,7 @@ pub fn context() -> Context {
             Vec::new()
         }
     }
-    Context { scope: Arc::new(Nothing) }
+    Context::new(Arc::new(Nothing), search, Warnings::default()).with_variables(variables)
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.
