@@ -24,9 +24,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
-pub use lookups::{lookup, lookup_names};
+pub use filters::documentation as filter_documentation;
+pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
+pub use tests::documentation as test_documentation;
 pub use tree::Span;
 
 use crate::value::{Interruption, Map, Object, Text, Value};

@@ -389,7 +389,7 @@ fn format_value(value: &Value, specification: &str) -> Result<String> {
     layout.sign = rest.next_if(|sign| matches!(sign, '+' | '-' | ' '));
     layout.alternate = rest.next_if_eq(&'#').is_some();
     layout.zero = rest.next_if_eq(&'0').is_some() && layout.align.is_none();
-    let mut size = |rest: &mut std::iter::Peekable<std::vec::IntoIter<char>>| -> Result<Option<usize>> {
+    let size = |rest: &mut std::iter::Peekable<std::vec::IntoIter<char>>| -> Result<Option<usize>> {
         let mut digits = String::new();
         while let Some(digit) = rest.next_if(char::is_ascii_digit) {
             digits.push(digit);

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod expr;
+mod expr;
 mod free_form;
 mod generated;
 mod inventory;
