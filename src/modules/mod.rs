@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+mod copy;
 mod assert;
 mod command;
 mod cpuset;
@@ -43,6 +44,8 @@ pub mod stat;
 mod systemd_service;
 mod sysv;
 mod unit;
+pub mod steering;
+mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -61,6 +64,7 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
+    &copy::MODULE,
     &add_host::MODULE,
     &assert::MODULE,
     &command::MODULE,
@@ -91,6 +95,13 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
     &systemd_service::MODULE,
+    &steering::IMPORT_ROLE,
+    &steering::IMPORT_TASKS,
+    &steering::INCLUDE,
+    &steering::INCLUDE_ROLE,
+    &steering::INCLUDE_TASKS,
+    &steering::META,
+    &template::MODULE,
 ];
 pub const MODULES: &[&Module] =
     &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
