@@ -6,9 +6,9 @@
 
 mod add_host;
 pub mod args;
-mod copy;
 mod assert;
 mod command;
+mod copy;
 mod cpuset;
 mod debug;
 pub mod engine_actions;
@@ -41,11 +41,11 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+pub mod steering;
 mod systemd_service;
 mod sysv;
-mod unit;
-pub mod steering;
 mod template;
+mod unit;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -64,10 +64,10 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
-    &copy::MODULE,
     &add_host::MODULE,
     &assert::MODULE,
     &command::MODULE,
+    &copy::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -94,13 +94,13 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &systemd_service::MODULE,
     &steering::IMPORT_ROLE,
     &steering::IMPORT_TASKS,
     &steering::INCLUDE,
     &steering::INCLUDE_ROLE,
     &steering::INCLUDE_TASKS,
     &steering::META,
+    &systemd_service::MODULE,
     &template::MODULE,
 ];
 pub const MODULES: &[&Module] =
