@@ -4,7 +4,6 @@
 
 mod expr;
 mod free_form;
-mod expr;
 mod generated;
 mod inventory;
 mod yaml;
