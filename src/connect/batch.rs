@@ -269,8 +269,10 @@ fn compose_stdin(text: &mut String, stdin: &[u8], features: Features) {
     } else {
         for chunk in stdin.chunks(CHUNK) {
             text.push_str("printf '");
-            for &byte in chunk {
+            for (place, &byte) in chunk.iter().enumerate() {
                 match byte {
+                    // or else the format would be taken for an option
+                    b'-' if place == 0 => text.push_str("\\055"),
                     b'%' => text.push_str("%%"),
                     byte if plain(byte) => text.push(char::from(byte)),
                     byte => {

@@ -26,3 +26,8 @@ pub mod steer;
 pub mod view;
 pub mod walk;
 pub mod window;
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

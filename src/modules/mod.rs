@@ -4,16 +4,32 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod add_host;
 pub mod args;
+mod assert;
+mod command;
+mod debug;
+pub mod engine_actions;
+mod execution;
+mod fail;
 mod file;
 pub mod file_common;
+mod group_by;
 mod io_scheduler;
 mod kernel_write;
 mod lineinfile;
+mod network_device;
+mod nic_queues;
 pub mod outcome;
+mod ping;
+mod raw;
+mod set_fact;
+mod set_stats;
+mod setup;
+mod shell;
+mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -30,17 +46,30 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
+    &add_host::MODULE,
+    &assert::MODULE,
+    &command::MODULE,
+    &debug::MODULE,
+    &engine_actions::IMPORT_ROLE,
+    &engine_actions::IMPORT_TASKS,
+    &engine_actions::INCLUDE,
+    &engine_actions::INCLUDE_ROLE,
+    &engine_actions::INCLUDE_TASKS,
+    &engine_actions::META,
+    &fail::MODULE,
     &file::MODULE,
+    &group_by::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
+    &nic_queues::MODULE,
+    &ping::MODULE,
+    &raw::MODULE,
+    &set_fact::MODULE,
+    &set_stats::MODULE,
+    &setup::MODULE,
+    &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &steering::IMPORT_ROLE,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::INCLUDE_TASKS,
-    &steering::META,
 ];
 
 /// A module: everything that trimtab knows of it.
@@ -153,9 +182,10 @@ impl Module {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// The argument of this name or alias.
+    /// The argument of this name or alias; else the one that stands for any name, if the module has it.
     pub fn arg(&self, name: &str) -> Option<&'static Arg> {
-        self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name))
+        let named = self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name));
+        named.or_else(|| self.args.iter().find(|arg| arg.name == args::ANY_NAME))
     }
 
     /// The names that its arguments go by, aliases too.

@@ -206,16 +206,21 @@ fn local() -> Target {
 
 /// A context without any variable.
 pub fn context() -> Context {
-    struct Nothing;
-    impl crate::template::Scope for Nothing {
-        fn get(&self, _: &str) -> Result<Option<Value>, crate::value::Interruption> {
-            Ok(None)
+    context_of([])
+}
+
+/// A context with these variables.
+pub fn context_of<const N: usize>(variables: [(&str, Value); N]) -> Context {
+    struct Variables(Map);
+    impl crate::template::Scope for Variables {
+        fn get(&self, name: &str) -> Result<Option<Value>, crate::value::Interruption> {
+            Ok(self.0.get(name).cloned())
         }
         fn names(&self) -> Vec<String> {
-            Vec::new()
+            self.0.keys().map(|name| name.to_string()).collect()
         }
     }
-    Context::new(Arc::new(Nothing), Arc::default(), Default::default())
+    Context::new(Arc::new(Variables(crate::value::object(variables))), Arc::default(), Default::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

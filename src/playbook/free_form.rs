@@ -262,4 +262,18 @@ mod tests {
         assert!(arguments.get("msg").unwrap().has_templates());
         assert_eq!(Value::map(arguments).to_repr(), "{'msg': '{{ a }}', 'x': \"y'\", '_raw_params': '=z'}");
     }
+    #[test]
+    fn a_command_keeps_its_lines_and_blanks() {
+        for command in ["set -e\nmake   install\n", "for i in 1 2; do\n  echo \"a  b\"\ndone", "a   b\tc"] {
+            assert_eq!(parse_key_values(command, true).unwrap().get(RAW_PARAMS), Some(&command.into()), "{command}");
+        }
+    }
+
+    #[test]
+    fn an_action_is_a_name_and_arguments() {
+        let split = |text| split_action(text).unwrap();
+        assert_eq!(split("copy src=a dest='b c'"), ("copy".into(), "src=a dest='b c'".into()));
+        assert_eq!(split("ping"), ("ping".into(), String::new()));
+        assert!(takes_command("ansible.builtin.shell") && takes_command("raw") && !takes_command("copy"));
+    }
 }

@@ -108,7 +108,8 @@ fn cached(
     }
     let mut loader = Loader::new(options, play.directory.clone());
     loader.dynamic = true;
-    loader.play_vars = vec![Arc::clone(params), Arc::clone(&play.vars)];
+    loader.play_vars = vec![Arc::clone(&play.vars)];
+    loader.play_vars_files = play.vars_files.clone();
     let mut settings = parent.apply.as_deref().cloned().unwrap_or_default().below(&parent.around, Level::Block);
     settings.include_params.extend(parent.settings.task_vars.clone());
     if !params.is_empty() {
@@ -286,7 +287,7 @@ impl Loader<'_> {
     fn task_candidates(&self, name: &str, around: &Around, is_include: bool) -> Vec<PathBuf> {
         let path = Path::new(name);
         if path.is_absolute() || name.starts_with('~') {
-            return vec![super::load::expand_home(name)];
+            return vec![crate::template::expand_home(name)];
         }
         let beside = around.directory.join(path);
         let mut candidates = Vec::new();

@@ -88,6 +88,8 @@ pub(super) struct Loader<'a> {
     pub playbook_directory: PathBuf,
     /// Variables of the play that names of imports may use, the most important first.
     pub play_vars: Vec<Arc<Map>>,
+    /// `vars_files` of the play.
+    pub play_vars_files: Vec<Written>,
     /// True while the play runs: then the old `include` is not static.
     pub dynamic: bool,
     /// Roles that import_role brought.
@@ -105,6 +107,7 @@ impl<'a> Loader<'a> {
             errors: Vec::new(),
             playbook_directory,
             play_vars: Vec::new(),
+            play_vars_files: Vec::new(),
             dynamic: false,
             imported_roles: Vec::new(),
             imported_handlers: Vec::new(),
@@ -238,15 +241,4 @@ pub(super) fn absolute(path: &Path) -> PathBuf {
         }
     }
     clean
-}
-
-/// A path with a leading `~` replaced by the home directory.
-pub(super) fn expand_home(name: &str) -> PathBuf {
-    match name.strip_prefix('~') {
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => match std::env::var_os("HOME") {
-            Some(home) => Path::new(&home).join(rest.trim_start_matches('/')),
-            None => PathBuf::from(name),
-        },
-        _ => PathBuf::from(name),
-    }
 }

@@ -7,6 +7,7 @@
 
 mod argument_specs;
 mod block;
+pub mod check;
 pub mod free_form;
 mod gather;
 mod include;
@@ -30,6 +31,7 @@ pub use include::{Included, load_role, load_tasks};
 pub use load::{Cache, Decrypt, LoadOptions};
 pub use play::load_playbook;
 pub use role::IncludeFrom;
+pub use tags::TagSelection;
 
 use crate::modules::Module;
 use crate::source::Place;

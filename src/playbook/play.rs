@@ -105,7 +105,8 @@ impl Loader<'_> {
         }
         let own_vars = own.task_vars.as_deref().cloned().unwrap_or_default();
         let around = self.top(directory, &own);
-        self.play_vars = Vec::new();
+        self.play_vars = vec![Arc::new(outer.vars.clone())];
+        self.play_vars_files = Vec::new();
         let name = self.static_name(&written, &own, &around)?;
         let path = absolute(&directory.join(&name));
         if !path.is_file() {
@@ -176,6 +177,7 @@ impl Loader<'_> {
         play.vars = Arc::new(vars);
         play.settings = Arc::new(own.below(&imported.settings, Level::Apart));
         self.play_vars = vec![Arc::clone(&play.vars)];
+        self.play_vars_files = play.vars_files.clone();
         self.imported_roles.clear();
         self.imported_handlers.clear();
         let settings = Arc::clone(&play.settings);

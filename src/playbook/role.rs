@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::keywords::{self, On, join_or};
-use super::load::{Around, Loader, absolute, expand_home, shown};
+use super::load::{Around, Loader, absolute, shown};
 use super::settings::Level;
 use super::task::text_of;
 use super::{Block, Item, Role, Settings, Written};
 use crate::error::{Error, Result};
 use crate::source::Place;
+use crate::template::expand_home;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 

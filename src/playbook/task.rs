@@ -335,8 +335,8 @@ impl Loader<'_> {
         let place = text_node.map_or(&key.place, |node| &node.place);
         let (name, words) = match free_form::split_action(text) {
             Ok(parts) => parts,
-            Err(problem) => {
-                self.error(problem.at(place));
+            Err(error) => {
+                self.error(error.at(place));
                 return None;
             }
         };
@@ -407,17 +407,22 @@ impl Loader<'_> {
                     args.map.insert(key, value);
                 }
             }
-            Err(problem) => self.error(problem.at(place)),
+            Err(error) => self.error(error.at(place)),
         }
     }
 
     fn check_meta(&mut self, draft: &Draft, around: &Around) {
-        let place = draft.args.place(RAW_PARAMS, &draft.action_place);
-        let Some(name) = draft.args.text(RAW_PARAMS) else {
+        let (key, name) = draft
+            .args
+            .map
+            .first()
+            .map_or(("", None), |(key, value)| (key.as_str().unwrap_or_default(), value.as_str()));
+        let place = draft.args.place(key, &draft.action_place);
+        let Some(name) = name else {
             self.error(Error::parse("`meta` needs to know what to do").at(place));
             return;
         };
-        let known = modules::steering::META_ACTIONS;
+        let known = modules::engine_actions::META_ACTIONS;
         if Value::written(name).has_templates() {
             self.error(Error::parse("`meta` takes no template").at(place));
         } else if !known.contains(&name) {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod expr;
+mod expr;
 mod free_form;
 mod generated;
 mod inventory;

@@ -46,7 +46,7 @@ fn a_task_that_is_wrong() {
             "- meta: noop\n      loop: [1]\n      loop_control: {lable: x}",
             "play.yml:5:22: unknown key `lable` in `loop_control` (did you mean `label`?)",
         ),
-        ("- command: echo 'a", "play.yml:3:16: quotes or template marks (`{{ }}`, `{% %}`) are not balanced"),
+        ("- command: echo 'a", "play.yml:3:16: cannot split the arguments `echo 'a`: the quote ' is not closed"),
         (
             "- include_tasks: {fiel: a.yml}",
             "play.yml:3:23: `include_tasks` has no argument `fiel` (did you mean `file`?)\nplay.yml:3:7: `include_tasks` needs a file of tasks",

@@ -1,5 +1,6 @@
 //! Loading, tried on small playbooks in temporary directories.
 
+mod checks;
 mod errors;
 mod roles;
 mod structure;

@@ -151,3 +151,36 @@ fn roles_are_found_in_order() {
     assert_eq!(paths, expected.map(Path::new));
     assert_eq!(play.roles[3].collection.as_deref(), Some("ns.coll"));
 }
+
+#[test]
+fn names_of_imports_may_use_what_is_known_while_loading() {
+    let mut project = Project::new(&[
+        (
+            "play.yml",
+            "
+- import_playbook: '{{ other }}.yml'
+- hosts: all
+  vars: {from_play: a}
+  vars_files: [vars.yml]
+  roles: ['{{ from_play }}']
+  tasks:
+    - import_tasks: '{{ from_play }}-{{ from_extra }}.yml'
+    - import_tasks: file={{ from_import }}.yml
+      vars: {from_import: '{{ from_file }}-e'}
+    - vars: {from_block: a}
+      block: [{import_role: {name: '{{ from_block }}', tasks_from: '{{ from_extra }}'}}]
+",
+        ),
+        ("o.yml", "- hosts: o\n"),
+        ("vars.yml", "from_file: a\n"),
+        ("a-e.yml", "- {name: found, debug: }\n"),
+        ("roles/a/defaults/main.yml", "d: deep\n"),
+        ("roles/a/tasks/main.yml", "- import_tasks: '{{ role_name }}/{{ d }}.yml'\n"),
+        ("roles/a/tasks/a/deep.yml", "- {name: in role, debug: }\n"),
+        ("roles/a/tasks/e.yml", "- {name: extra, debug: }\n"),
+    ]);
+    project.options.extra_vars = Arc::new(crate::value::object([("from_extra", "e".into()), ("other", "o".into())]));
+    let plays = project.load().unwrap_or_else(|error| panic!("{}", project.show(&error)));
+    assert_eq!(names(&plays[1].role_tasks), "in role");
+    assert_eq!(names(&plays[1].tasks), "found, found, extra");
+}

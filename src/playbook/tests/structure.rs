@@ -19,7 +19,7 @@ fn the_ways_to_write_an_action() {
         ("command: ls chdir=/a\n      args: {chdir: /b}", "command", "{'chdir': '/a', '_raw_params': 'ls'}"),
         ("some.where.thing: {a: 1}", "some.where.thing", "{'a': 1}"),
         ("set_fact: {'{{ k }}': v}", "set_fact", "{'{{ k }}': 'v'}"),
-        ("meta: noop", "meta", "{'_raw_params': 'noop'}"),
+        ("meta: noop", "meta", "{'free_form': 'noop'}"),
     ];
     for (text, action, args) in cases {
         let play = tasks(&format!("    - {text}\n")).play();
