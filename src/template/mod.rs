@@ -2,6 +2,8 @@
 //!
 //! The tree is minijinja's parser's; the evaluator, filters, tests and lookups are ours.
 
+#[cfg(test)]
+mod behaviour;
 mod call;
 mod datetime;
 mod error;
