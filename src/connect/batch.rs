@@ -71,14 +71,15 @@ pub(super) fn prelude(token: &Token) -> Vec<u8> {
 /// Writes requests as one compound command, which a shell parses to its end before it runs any of it: a batch that
 /// was cut off on its way does nothing.
 pub(super) fn compose(requests: &[Request], features: Features) -> Vec<u8> {
-    let mut text = String::from("{ t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n");
+    // two pairs of braces: a redirection that was cut off would still be one
+    let mut text = String::from("{ { t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n");
     let mut start = 0;
     while start < requests.len() {
         let length = requests[start..].iter().position(changes).map_or(requests.len() - start, |position| position + 1);
         compose_segment(&mut text, start, &requests[start..start + length], features);
         start += length;
     }
-    text.push_str("t_mark e; } </dev/null\n");
+    text.push_str("t_mark e; } </dev/null; }\n");
     if text.len() < ANNOUNCED {
         return text.into_bytes();
     }
@@ -327,4 +328,128 @@ fn alias_check(path: &str) -> Alias {
 /// True if the path of a request is known to be another name for its place without asking the host.
 pub(super) fn surely_aliased(verb: &Verb) -> bool {
     !matches!(verb, Verb::Unit { .. } | Verb::Script { .. }) && alias_check(subject(verb)) == Alias::Surely
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn request(verb: Verb) -> Request {
+        Request { verb, guard: Guard::Always, expect: None, writes: None }
+    }
+
+    fn script(text: &str) -> Request {
+        request(Verb::Script { text: text.to_owned(), stdin: None })
+    }
+
+    fn composed(requests: &[Request]) -> String {
+        let text = String::from_utf8(compose(requests, Features::default())).unwrap();
+        let body = text.strip_prefix("{ { t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n").unwrap();
+        body.strip_suffix("t_mark e; } </dev/null; }\n").unwrap().to_owned()
+    }
+
+    #[test]
+    fn reads_are_gathered_up_to_the_next_change() {
+        let stat = |path: &str| request(Verb::Stat { path: path.into(), follow: true });
+        let line = |path: &str| request(Verb::Line { path: path.into() });
+        let requests = [
+            stat("/etc/a"),
+            line("/proc/x"),
+            script("read"),
+            stat("/etc/b c"),
+            line("/sys/y"),
+            Request { guard: Guard::Chained, ..script("change") },
+            stat("/etc/a"),
+            stat("/etc/../d"),
+        ];
+        assert_eq!(
+            composed(&requests),
+            "t_many S 0 /etc/a /etc 3 '/etc/b c' /etc\n\
+             t_lines 1 /proc/x 4 /sys/y\n\
+             t_script read\nt_end 2 \"$?\"\nt_dir=\n\
+             if $t_ok; then t_script change\nt_end 5 \"$?\"\nt_chain; fi\nt_dir=\n\
+             t_many S 6 /etc/a /etc 7 /etc/../d ''\n"
+        );
+    }
+
+    #[test]
+    fn no_process_gets_too_many_paths() {
+        let stat = |index: usize| request(Verb::Stat { path: format!("/{index}"), follow: true });
+        let requests: Vec<Request> = (0..GATHERED * 2 + 1).map(stat).collect();
+        assert_eq!(composed(&requests).matches("t_many").count(), 3);
+    }
+
+    #[test]
+    fn input_is_written_as_printf_reads_it() {
+        let text = |stdin: &[u8], base64| {
+            let mut text = String::new();
+            compose_stdin(&mut text, stdin, Features { base64 });
+            text
+        };
+        assert_eq!(text(b"-a %'\\\n\0", false), "{ :\nprintf '\\055a %%\\047\\134\n\\000'\n} 2>/dev/null | ");
+        assert_eq!(text(&[0; 6], true), "{ :\nprintf %s AAAAAAAA\n} 2>/dev/null | base64 -d 2>/dev/null | ");
+        assert_eq!(text(&[0; 2], false), "{ :\nprintf '\\000\\000'\n} 2>/dev/null | ");
+    }
+
+    #[test]
+    fn blanks_are_taken_together() {
+        let cases = [("", ""), (" a \t b\n", "a b"), ("a\n \n", "a"), ("a \n b", "a \n b"), ("\n\t a\nb ", "a\nb")];
+        for (text, expected) in cases {
+            assert_eq!(normalise(text), expected, "{text:?}");
+        }
+    }
+
+    /// Feeds a shell and waits for its end.
+    fn feed(shell: &str, text: &[u8]) {
+        let mut words = shell.split(' ');
+        let mut child = Command::new(words.next().unwrap())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // a shell that has read enough may be gone before the last byte
+        let _ = child.stdin.take().unwrap().write_all(text);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_batch_that_is_cut_off_does_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = Token::new([1; 16]);
+        let fill = "#".repeat(ANNOUNCED);
+        for shell in ["dash", "bash --posix", "busybox ash"] {
+            let program = shell.split(' ').next().unwrap();
+            if !["/bin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(program).exists()) {
+                continue;
+            }
+            for long in [false, true] {
+                let done = folder.path().join(format!("{program} {long}"));
+                let touch = format!("echo done >'{}'", done.display());
+                let mut requests = vec![script(&touch), script(&touch)];
+                if long {
+                    requests.push(script(&fill));
+                }
+                let batch = compose(&requests, Features::default());
+                let send = |length: usize| {
+                    let mut text = prelude(&token);
+                    text.extend_from_slice(&batch[..length]);
+                    feed(shell, &text);
+                    done.exists()
+                };
+                // the last newline is not needed, the brace before it is
+                let end = batch.len() - 1;
+                let some = (0..end).step_by(if long { 1000 } else { 9 });
+                for length in some.chain(end - 20..end) {
+                    assert!(!send(length), "{shell}: {length} of {} bytes", batch.len());
+                }
+                assert!(send(batch.len()), "{shell}");
+            }
+        }
+    }
 }

@@ -100,15 +100,17 @@ impl Connection {
             Some(wanted) => becoming::start(wanted, &self.program, &self.token)?,
         };
         self.counters.round_trips += 1;
-        let mut channel = match &self.client {
-            None => local::open(&command)?,
+        let (mut channel, late) = match &self.client {
+            None => (local::open(&command)?, false),
             Some(client) => match tokio::time::timeout(self.target.connect_timeout, client.open(&command)).await {
                 Ok(channel) => channel?,
                 Err(_) => return Err(unreachable_error("the server opens no channel in time")),
             },
         };
-        if let (Some(dialogue), Some(wanted)) = (dialogue, &identity.become_as) {
-            self.converse(&mut channel, &dialogue, wanted).await?;
+        match (dialogue, &identity.become_as) {
+            // its first answer comes with the permission to send
+            (Some(dialogue), Some(wanted)) => self.converse(&mut channel, &dialogue, wanted).await?,
+            _ => self.counters.round_trips += u64::from(late),
         }
         Ok(Shell { channel, features: None })
     }
