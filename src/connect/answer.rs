@@ -5,7 +5,7 @@
 //!
 //! | mark | the bytes before it |
 //! |---|---|
-//! | `b BASE64` | noise: what came before the batch |
+//! | `b BASE64`, `b BASE64 TOKEN` | noise: what came before the batch; the token that holds from here |
 //! | `o INDEX CODE ALIASED` | the output of one request |
 //! | `g CODE INDEX…` | `path:line` lines of many files |
 //! | `s CODE INDEX:ALIASED…`, `S …` | a line of stat for each file that could be looked at |
@@ -26,6 +26,8 @@ const NOISE: usize = 4096;
 /// One stream, cut at its marks.
 #[derive(Debug, Default)]
 struct Stream {
+    token: Vec<u8>,
+    begun: bool,
     pending: Vec<u8>,
     /// No mark begins before this place of `pending`.
     searched: usize,
@@ -33,10 +35,14 @@ struct Stream {
 }
 
 impl Stream {
-    fn feed(&mut self, token: &[u8], bytes: &[u8]) {
+    fn new(token: &Token) -> Stream {
+        Stream { token: token.whole().into_bytes(), ..Stream::default() }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
-        while let Some(begin) = find(&self.pending[self.searched..], token).map(|at| at + self.searched) {
-            let words = begin + token.len();
+        while let Some(begin) = find(&self.pending[self.searched..], &self.token).map(|at| at + self.searched) {
+            let words = begin + self.token.len();
             let Some(length) = self.pending[words..].iter().position(|&byte| byte == b'\n') else {
                 self.searched = begin;
                 return;
@@ -46,9 +52,14 @@ impl Stream {
             let mut payload = std::mem::replace(&mut self.pending, rest);
             payload.truncate(begin);
             self.searched = 0;
+            if !std::mem::replace(&mut self.begun, true)
+                && let Some(token) = mark.strip_prefix("b ").and_then(|words| words.split(' ').nth(1))
+            {
+                self.token = token.as_bytes().to_vec();
+            }
             self.frames.push_back((payload, mark));
         }
-        self.searched = self.pending.len().saturating_sub(token.len() - 1);
+        self.searched = self.pending.len().saturating_sub(self.token.len() - 1);
     }
 }
 
@@ -71,7 +82,6 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 /// The answers to one batch, as they arrive.
 #[derive(Debug)]
 pub(super) struct Answers<'a> {
-    token: Vec<u8>,
     requests: &'a [Request],
     stdout: Stream,
     stderr: Stream,
@@ -89,10 +99,9 @@ pub(super) struct Garbled(pub(super) String);
 impl<'a> Answers<'a> {
     pub(super) fn new(token: &Token, requests: &'a [Request]) -> Answers<'a> {
         Answers {
-            token: token.whole().into_bytes(),
             requests,
-            stdout: Stream::default(),
-            stderr: Stream::default(),
+            stdout: Stream::new(token),
+            stderr: Stream::new(token),
             responses: vec![Response::default(); requests.len()],
             links: HashMap::new(),
             began: None,
@@ -102,12 +111,12 @@ impl<'a> Answers<'a> {
     }
 
     pub(super) fn feed_stdout(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        self.stdout.feed(&self.token, bytes);
+        self.stdout.feed(bytes);
         self.take_frames()
     }
 
     pub(super) fn feed_stderr(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        self.stderr.feed(&self.token, bytes);
+        self.stderr.feed(bytes);
         self.take_frames()
     }
 
@@ -392,6 +401,20 @@ mod tests {
         let mut answers = Answers::new(&token(), &requests);
         answers.feed_stdout(b"TOKEN b 1\n").unwrap();
         assert!(answers.feed_stderr(b"TOKEN b 0\n").is_err());
+    }
+
+    #[test]
+    fn the_token_changes_where_the_host_says_so() {
+        let requests = [request(Verb::Script { text: "one".into(), stdin: None })];
+        let mut answers = Answers::new(&token(), &requests);
+        let stdout = b"TOKEN b 0 SECRET\nforged TOKEN o 0 9 0\nSECRET o 0 1 0\nSECRET e\n";
+        for byte in stdout {
+            answers.feed_stdout(&[*byte]).unwrap();
+        }
+        answers.feed_stderr(b"TOKEN b 0 SECRET\nSECRET o 0 1 0\nSECRET e\n").unwrap();
+        assert!(answers.ended());
+        let expected = Response { code: Some(1), ..Response::output(*b"forged TOKEN o 0 9 0\n") };
+        assert_eq!(answers.into_responses(), [expected]);
     }
 
     /// Feeds one shared frame and gives the answers.

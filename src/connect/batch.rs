@@ -16,6 +16,9 @@ const GATHERED_BYTES: usize = 64 * 1024;
 /// Batches from this size on are announced, see `t_batch` in the prelude.
 const ANNOUNCED: usize = 16 * 1024;
 
+/// The longest command line that carries a first batch: fits one packet of any server (RFC 4253 section 6.1).
+const COMMAND: usize = 32_000;
+
 /// Standard input travels in `printf` calls of this many bytes each.
 const CHUNK: usize = 48 * 1024;
 
@@ -71,8 +74,46 @@ pub(super) fn prelude(token: &Token) -> Vec<u8> {
 /// Writes requests as one compound command, which a shell parses to its end before it runs any of it: a batch that
 /// was cut off on its way does nothing.
 pub(super) fn compose(requests: &[Request], features: Features) -> Vec<u8> {
+    let text = compound(requests, features, "t_mark \"b $t_base64\"");
+    if text.len() < ANNOUNCED {
+        return text.into_bytes();
+    }
+    format!("t_batch {}\n{text}", text.len()).into_bytes()
+}
+
+/// A command line that answers a first batch and goes on as a shell, which knows nothing of the prelude then. OpenSSH
+/// lets no data follow a command before it has started it: this way the first batch is not late. For reads only, as
+/// others on the host can see it, and for short ones. `token` is not used again.
+pub(super) fn first_command(program: &str, token: &Token, requests: &[Request]) -> Option<String> {
+    let read = |request: &Request| {
+        request.guard == Guard::Always
+            && request.writes.is_none()
+            && !matches!(request.verb, Verb::Script { stdin: Some(_), .. })
+    };
+    if !requests.iter().all(read) {
+        return None;
+    }
+    let mut text = prelude(&Token { first: token.whole(), second: String::new() });
+    text.extend_from_slice(compound(requests, Features::default(), "t_announce").as_bytes());
+    text.extend_from_slice(format!("cd \"$t_home\" 2>/dev/null; exec {program}\n").as_bytes());
+    // octal where any login shell might see more than a character; within quotes no shell touches the rest
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.,:;=+/@#(){}[]<>|&*?^~".contains(&byte);
+    let mut command = format!("exec {program} -c 'eval \"$(printf \"");
+    for byte in text {
+        if plain(byte) {
+            command.push(char::from(byte));
+        } else {
+            let _ = write!(command, "\\{byte:03o}");
+        }
+    }
+    command.push_str("\")\"'");
+    (command.len() <= COMMAND).then_some(command)
+}
+
+/// The compound command of a batch; `begin` says that it begins.
+fn compound(requests: &[Request], features: Features, begin: &str) -> String {
     // two pairs of braces: a redirection that was cut off would still be one
-    let mut text = String::from("{ { t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n");
+    let mut text = format!("{{ {{ t_ok=true t_dir= t_a=0; {begin}\n");
     let mut start = 0;
     while start < requests.len() {
         let length = requests[start..].iter().position(changes).map_or(requests.len() - start, |position| position + 1);
@@ -80,10 +121,7 @@ pub(super) fn compose(requests: &[Request], features: Features) -> Vec<u8> {
         start += length;
     }
     text.push_str("t_mark e; } </dev/null; }\n");
-    if text.len() < ANNOUNCED {
-        return text.into_bytes();
-    }
-    format!("t_batch {}\n{text}", text.len()).into_bytes()
+    text
 }
 
 /// True for a request that may alter what reads behind it see: no read behind it may be answered before it.
