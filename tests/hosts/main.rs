@@ -7,3 +7,4 @@ mod login;
 mod server;
 mod support;
 mod verbs;
+mod window;
