@@ -78,5 +78,6 @@ impl Walker {
         self.growth.rest = None;
         self.at_end = true;
         self.end = end;
+        self.depart();
     }
 }

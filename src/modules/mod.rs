@@ -14,6 +14,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
@@ -43,14 +45,11 @@ pub mod stat;
 mod systemd_service;
 mod sysv;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 
 #[cfg(test)]
-
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -68,6 +67,7 @@ pub const MODULES: &[&Module] = &[
     &assert::MODULE,
     &command::MODULE,
     &copy::MODULE,
+    &cpuset::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -83,11 +83,13 @@ pub const MODULES: &[&Module] = &[
     &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
     &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
