@@ -11,6 +11,7 @@ pub mod outcome;
 mod cpuset;
 #[cfg(test)]
 mod fake_systemd;
+mod firewall;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
