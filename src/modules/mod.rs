@@ -8,6 +8,8 @@ pub mod args;
 pub mod file_common;
 pub mod outcome;
 
+mod bios_facts;
+mod bios_tickets;
 mod cpuset;
 #[cfg(test)]
 mod fake_systemd;
@@ -35,8 +37,18 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] =
-    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
+pub const MODULES: &[&Module] = &[
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
+    &cpuset::MODULE,
+    &firewall::MODULE,
+    &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
+    &lineinfile::MODULE,
+    &nic_queues::MODULE,
+    &packet_steering::MODULE,
+    &service_cpus::MODULE,
+];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
