@@ -14,6 +14,7 @@ mod channel;
 mod connection;
 mod local;
 pub mod shell;
+mod ssh;
 
 pub use connection::Connection;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::connect::Counters;
 use crate::source::Place;
+use crate::value::Value;
 use crate::vars::Stamp;
 
 use super::result::TaskResult;
@@ -43,6 +44,16 @@ pub enum Event {
         host: Arc<str>,
     },
     Warning(String),
+    /// A fault of trimtab itself ended the walk of a host.
+    Crashed {
+        host: Arc<str>,
+        message: String,
+    },
+    /// set_stats; of one host, or of the run.
+    CustomStats {
+        host: Option<Arc<str>>,
+        data: Value,
+    },
     /// What the connection of a host has cost.
     HostCost {
         host: Arc<str>,

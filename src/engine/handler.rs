@@ -60,7 +60,10 @@ fn collect<'a>(items: &'a [Item], tasks: &mut Vec<&'a Arc<Task>>) {
 
 fn is_called(task: &Task, name: &str) -> bool {
     let Some(own) = task.name.as_ref().and_then(|written| written.value.as_str()) else { return false };
-    own == name || task.role.as_ref().is_some_and(|role| name.strip_prefix(role.name.as_str()).and_then(|rest| rest.strip_prefix(" : ")) == Some(own))
+    own == name
+        || task.role.as_ref().is_some_and(|role| {
+            name.strip_prefix(role.name.as_str()).and_then(|rest| rest.strip_prefix(" : ")) == Some(own)
+        })
 }
 
 fn listens(task: &Task, topic: &str) -> bool {
@@ -69,4 +72,3 @@ fn listens(task: &Task, topic: &str) -> bool {
         single => single.as_str() == Some(topic),
     })
 }
-

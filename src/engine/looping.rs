@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn an_extended_loop_knows_its_neighbours() {
-        let control = LoopControl { extended: Some(true.into()), index_var: Some("n".into()), ..LoopControl::default() };
+        let control =
+            LoopControl { extended: Some(true.into()), index_var: Some("n".into()), ..LoopControl::default() };
         let place = Place::start(&Source::new("x.yml", ""));
         let looping = Loop { lookup: None, terms: Written { value: Value::Null, place }, control };
         let items: Vec<Value> = vec!["a".into(), "b".into(), "c".into()];

@@ -5,12 +5,24 @@
 
 pub mod alone;
 pub mod barrier;
+pub mod by_itself;
 pub mod conclude;
 pub mod cursor;
 pub mod event;
 pub mod exchange;
+pub mod grow;
+pub mod handler;
+pub mod include;
 pub mod lane;
+pub mod looping;
 pub mod options;
 pub mod perform;
+pub mod play;
 pub mod reach;
 pub mod result;
+pub mod run;
+pub mod send;
+pub mod steer;
+pub mod view;
+pub mod walk;
+pub mod window;

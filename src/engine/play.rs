@@ -1,15 +1,18 @@
 //! What the walks of a batch share: the run, the play, the hosts.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::connect::Target;
+use crate::error::Result;
 use crate::host::Failure;
 use crate::inventory::{HostId, Inventory};
-use crate::playbook::{LoadOptions, Play, TagSelection};
-use crate::value::{Interruption, Map};
+use crate::playbook::tags::TagSelection;
+use crate::playbook::{LoadOptions, Play, VarsPrompt};
+use crate::value::{Interruption, Map, Value};
 use crate::vars::scope::Neighbours;
 use crate::vars::{Fleet, HostView, PlayVars, RunVars, Stamp, TaskScope};
 
@@ -18,7 +21,11 @@ use super::event::Event;
 use super::lane::Lane;
 use super::options::Options;
 use super::reach::Reach;
+use super::run::Lost;
 use super::view::host_view;
+
+/// Asks the user for the value of a variable.
+pub type Ask = Box<dyn Fn(&VarsPrompt) -> Result<Value> + Send + Sync>;
 
 /// One invocation of trimtab.
 pub struct Run {
@@ -30,6 +37,11 @@ pub struct Run {
     pub vars: Arc<RunVars>,
     pub events: mpsc::UnboundedSender<Event>,
     pub tags: TagSelection,
+    /// Hosts that failed or were unreachable, so that later plays leave them out.
+    pub lost: Lost,
+    /// Asks the user a question of `vars_prompt`.
+    pub ask: Ask,
+    cleared_errors: AtomicBool,
     lanes: Mutex<HashMap<String, Vec<Arc<Lane>>>>,
     forks: Arc<Semaphore>,
 }
@@ -41,11 +53,10 @@ impl Run {
         inventory: Arc<Inventory>,
         vars: Arc<RunVars>,
         events: mpsc::UnboundedSender<Event>,
+        ask: Ask,
     ) -> Arc<Run> {
-        let tags = TagSelection::new(
-            options.tags.iter().map(String::as_str),
-            options.skip_tags.iter().map(String::as_str),
-        );
+        let tags =
+            TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
         let forks = Arc::new(Semaphore::new(options.forks.max(1)));
         Arc::new(Run {
             options,
@@ -55,6 +66,9 @@ impl Run {
             vars,
             events,
             tags,
+            lost: Lost::default(),
+            ask,
+            cleared_errors: AtomicBool::new(false),
             lanes: Mutex::default(),
             forks,
         })
@@ -84,6 +98,15 @@ impl Run {
         let lane = Lane::new(target, Arc::clone(&self.forks));
         known.push(Arc::clone(&lane));
         lane
+    }
+
+    /// `meta: clear_host_errors`: hosts that failed take part again from the next play on.
+    pub fn clear_host_errors(&self) {
+        self.cleared_errors.store(true, Ordering::SeqCst);
+    }
+
+    pub fn take_cleared_errors(&self) -> bool {
+        self.cleared_errors.swap(false, Ordering::SeqCst)
     }
 
     /// All lanes that were asked for.
@@ -137,7 +160,7 @@ struct Neighbourhood {
 
 impl Neighbours for Neighbourhood {
     fn names(&self) -> Vec<Arc<str>> {
-        self.play.run.inventory().host_names()
+        self.play.run.inventory().hosts().map(|(_, host)| Arc::clone(&host.name)).collect()
     }
 
     fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption> {

@@ -25,7 +25,11 @@ fn loads(staged: Vec<Staged>, questions: Vec<Question>) -> Vec<Load> {
     for change in staged {
         match loads.last_mut() {
             Some(load) if load.identity == change.identity => load.changes.push(change),
-            _ => loads.push(Load { identity: Arc::clone(&change.identity), changes: vec![change], questions: Vec::new() }),
+            _ => loads.push(Load {
+                identity: Arc::clone(&change.identity),
+                changes: vec![change],
+                questions: Vec::new(),
+            }),
         }
     }
     // a question may only go with the last changes or behind them
@@ -33,7 +37,9 @@ fn loads(staged: Vec<Staged>, questions: Vec<Question>) -> Vec<Load> {
     for question in questions {
         match loads.iter_mut().skip(behind).find(|load| load.identity == question.0) {
             Some(load) => load.questions.push(question),
-            None => loads.push(Load { identity: Arc::clone(&question.0), changes: Vec::new(), questions: vec![question] }),
+            None => {
+                loads.push(Load { identity: Arc::clone(&question.0), changes: Vec::new(), questions: vec![question] })
+            }
         }
     }
     loads
@@ -165,7 +171,13 @@ mod tests {
     fn questions_never_go_before_the_changes_that_were_decided_first() {
         let login = Arc::new(Identity::default());
         let root = Arc::new(Identity {
-            become_as: Some(Become { method: "sudo".into(), user: "root".into(), password: None, exe: None, flags: None }),
+            become_as: Some(Become {
+                method: "sudo".into(),
+                user: "root".into(),
+                password: None,
+                exe: None,
+                flags: None,
+            }),
         });
         let staged = |slot: u64, identity: &Arc<Identity>| Staged {
             slot: SlotId(slot),
@@ -176,7 +188,8 @@ mod tests {
         let shape = |loads: &[Load]| -> Vec<(bool, usize, usize)> {
             loads.iter().map(|load| (load.identity == root, load.changes.len(), load.questions.len())).collect()
         };
-        let grouped = loads(vec![staged(1, &root), staged(2, &root), staged(3, &login)], vec![question(&root), question(&login)]);
+        let grouped =
+            loads(vec![staged(1, &root), staged(2, &root), staged(3, &login)], vec![question(&root), question(&login)]);
         assert_eq!(shape(&grouped), [(true, 2, 0), (false, 1, 1), (true, 0, 1)]);
         let grouped = loads(vec![staged(1, &root)], vec![question(&root), question(&login)]);
         assert_eq!(shape(&grouped), [(true, 1, 1), (false, 0, 1)]);

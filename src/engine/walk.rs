@@ -74,11 +74,20 @@ pub struct Walker {
     /// The lane's count of changes by others, when last looked at.
     foreign: u64,
     announced: Option<Vec<u32>>,
+    /// `meta: reset_connection` was met; done before anything else is sent.
+    pub(super) resets_connection: bool,
     pub(super) end: HostEnd,
 }
 
 impl Walker {
-    pub fn new(play: Arc<PlayRun>, host: HostId, view: Arc<HostView>, play_files: Arc<Map>, lane: Arc<Lane>, sections: Vec<Arc<Vec<Item>>>) -> Walker {
+    pub fn new(
+        play: Arc<PlayRun>,
+        host: HostId,
+        view: Arc<HostView>,
+        play_files: Arc<Map>,
+        lane: Arc<Lane>,
+        sections: Vec<Arc<Vec<Item>>>,
+    ) -> Walker {
         let runtime = play.run.fleet.settled(host);
         let handlers = Arc::clone(&play.play.handlers);
         Walker {
@@ -99,6 +108,7 @@ impl Walker {
             staged: Vec::new(),
             next_slot: 0,
             announced: None,
+            resets_connection: false,
             end: HostEnd::Done,
         }
     }
@@ -113,6 +123,10 @@ impl Walker {
                 break;
             }
             if poll_fn(|context| Poll::Ready(self.step(context))).await {
+                continue;
+            }
+            if std::mem::take(&mut self.resets_connection) {
+                self.lane.reset().await;
                 continue;
             }
             if let Some((task, after)) = self.alone.take() {
@@ -131,7 +145,6 @@ impl Walker {
         if let Some(position) = self.play.course.end(self.host) {
             self.play.run.tell(Event::Passed(self.play.stamp(position)));
         }
-        self.play.run.fleet.settle(self.host);
         self.end
     }
 
@@ -152,8 +165,9 @@ impl Walker {
         if course.is_stopped() {
             return;
         }
+        let activity = self.port.activity();
         poll_fn(|context| {
-            if self.poll_slots(context) {
+            if self.poll_slots(context) || self.port.activity() != activity {
                 return Poll::Ready(());
             }
             changed.as_mut().poll(context)
@@ -169,6 +183,7 @@ impl Walker {
         self.notice_foreign_changes();
         let mut progress = self.poll_slots(context);
         progress |= self.gather_loops();
+        progress |= self.commit();
         progress |= self.extend();
         progress |= self.let_change();
         self.announce();
@@ -276,7 +291,7 @@ impl Walker {
         }
     }
 
-    fn unknown_handler(&self, result: &TaskResult) -> Option<String> {
+    pub(super) fn unknown_handler(&self, result: &TaskResult) -> Option<String> {
         if result.notify.is_empty() {
             return None;
         }
@@ -338,21 +353,18 @@ impl Walker {
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
-                self.invalidate_behind(index, &change.footprint);
-                self.port.mark_unknown(change.footprint.clone(), format!("`{}` has not run", change.what));
-                self.port.predict(&identity, &change.effects);
+                let touched = self.port.take_in(&identity, &change, true);
+                self.drop_touched(index, &touched);
                 self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
                 true
             }
             Some(Waiting::Change { identity, change, check: false }) => {
-                self.invalidate_behind(index, &change.footprint);
+                let touched = self.port.take_in(&identity, &change, false);
+                self.drop_touched(index, &touched);
                 let slot = &mut self.window[index];
                 slot.unconfirmed = true;
                 let retries = slot.call.as_ref().is_some_and(|call| call.retry.is_some());
                 let ahead = change.certain && self.play.run.options.window > 1 && !self.play.strict && !retries;
-                if change.certain {
-                    self.port.predict(&identity, &change.effects);
-                }
                 self.staged.push(Staged { slot: id, identity, change });
                 if ahead {
                     self.port.resolve(id, Ok(Applied::default()));
@@ -362,9 +374,8 @@ impl Walker {
         }
     }
 
-    /// Drops every invocation behind `index` that used an answer which the change may alter, and all behind it.
-    fn invalidate_behind(&mut self, index: usize, footprint: &crate::host::Footprint) {
-        let touched = self.port.invalidate(footprint);
+    /// Drops the first invocation behind `index` that used an answer which is forgotten, and all behind it.
+    fn drop_touched(&mut self, index: usize, touched: &[SlotId]) {
         let first = (index + 1..self.window.len()).find(|behind| touched.contains(&self.window[*behind].id));
         if let Some(first) = first {
             self.drop_from(first);
@@ -428,7 +439,8 @@ impl Walker {
             let SlotState::Ended(result) = slot.state else { break };
             let no_log = slot.call.as_ref().is_some_and(|call| call.settings.no_log);
             let diff = slot.call.as_ref().is_some_and(|call| call.settings.diff);
-            let commitment = Commitment { run: slot.run, part: slot.part, label: slot.label, no_log, diff, delegated_to: None };
+            let commitment =
+                Commitment { run: slot.run, part: slot.part, label: slot.label, no_log, diff, delegated_to: None };
             if fatal {
                 self.drop_from(0);
             }
@@ -478,9 +490,32 @@ impl Walker {
             && additions.set_facts.is_none()
             && additions.include_vars.is_none()
             && additions.role.is_none();
-        if !empty {
-            Arc::make_mut(&mut self.runtime).apply(additions);
-            self.play.run.fleet.note(self.host, stamp.clone(), Arc::clone(additions));
+        if empty {
+            return;
+        }
+        Arc::make_mut(&mut self.runtime).apply(additions);
+        self.play.run.fleet.note(self.host, stamp.clone(), Arc::clone(additions));
+        if additions.facts.is_some() && self.play.play.vars_files.iter().any(|written| written.value.has_templates()) {
+            self.read_play_files(stamp);
+        }
+    }
+
+    /// Files whose names depend on facts are read once these are known.
+    fn read_play_files(&mut self, stamp: &Stamp) {
+        let scope = TaskScope {
+            run: Arc::clone(&self.play.run.vars),
+            play: Arc::clone(&self.play.vars),
+            play_files: Arc::clone(&self.play_files),
+            host: Arc::clone(&self.view),
+            runtime: Arc::clone(&self.runtime),
+            ahead: Vec::new(),
+            task: None,
+            local: Map::new(),
+            neighbours: self.play.neighbours(self.host, stamp.clone(), false),
+        };
+        match super::run::play_files(&self.play.play, &scope) {
+            Ok(files) => self.play_files = files,
+            Err(error) => self.play.run.tell(Event::Warning(format!("{}: {error}", self.view.name))),
         }
     }
 
@@ -504,7 +539,12 @@ impl Walker {
         if leads_to == Failed::Host {
             self.lose(if unreachable { HostEnd::Unreachable } else { HostEnd::Failed });
         }
-        if run.task.settings.any_errors_fatal.as_ref().is_some_and(|written| written.value.to_ansible_bool() == Some(true))
+        if run
+            .task
+            .settings
+            .any_errors_fatal
+            .as_ref()
+            .is_some_and(|written| written.value.to_ansible_bool() == Some(true))
             && leads_to != Failed::Rescue
         {
             self.play.course.stop();
@@ -545,7 +585,14 @@ impl Walker {
             play_files: Arc::clone(&self.play_files),
             host: Arc::clone(&self.view),
             runtime: Arc::clone(&self.runtime),
-            ahead: self.window.iter().take(upto).map(|slot| &slot.delta).filter(|delta| has_any(delta)).cloned().collect(),
+            ahead: self
+                .window
+                .iter()
+                .take(upto)
+                .map(|slot| &slot.delta)
+                .filter(|delta| has_any(delta))
+                .cloned()
+                .collect(),
             task: Some(Arc::clone(task)),
             local,
             neighbours: self.play.neighbours(self.host, stamp.clone(), granted),

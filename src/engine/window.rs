@@ -107,7 +107,8 @@ impl Slot {
     /// True if the host cannot go on behind it. A failed item of a loop does not keep the others from running.
     pub fn is_fatal(&self) -> bool {
         self.result().is_some_and(|result| {
-            result.is_fatal() && (!matches!(self.part, Part::Item(_)) || result.status == super::result::Status::Unreachable)
+            result.is_fatal()
+                && (!matches!(self.part, Part::Item(_)) || result.status == super::result::Status::Unreachable)
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Why a module could not do what it was asked.
 
 use crate::connect::{ConnectError, ConnectErrorKind};
+use crate::template::TemplateError;
 use crate::value::{Interruption, Map, Value};
 
 /// The end of an invocation that did not reach its goal; becomes the result of the task.
@@ -69,6 +70,15 @@ impl From<ConnectError> for Failure {
         match error.kind {
             ConnectErrorKind::Unreachable => Failure::unreachable(error.message),
             ConnectErrorKind::Become => Failure::new(error.message),
+        }
+    }
+}
+
+impl From<TemplateError> for Failure {
+    fn from(error: TemplateError) -> Failure {
+        match error.interruption() {
+            Some(interruption) => Failure::interrupted(interruption.clone()),
+            None => Failure::new(error.to_string()),
         }
     }
 }

@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn addresses_and_ports_are_told_apart() {
-        let cases: &[(&str, Option<(&str, Option<u16>)>)] = &[
+        type Address = (&'static str, Option<u16>);
+        let cases: &[(&str, Option<Address>)] = &[
             ("web1", Some(("web1", None))),
             ("web1:2222", Some(("web1", Some(2222)))),
             ("10.0.0.7:2222", Some(("10.0.0.7", Some(2222)))),

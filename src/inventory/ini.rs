@@ -215,7 +215,8 @@ fn check_name(name: &str) -> Result<(), Error> {
         return Err(Error::input("a variable needs a name before its `=`"));
     }
     if name.contains(char::is_whitespace) {
-        return Err(Error::input(format!("`{name}` is no name of a variable: it contains a space")));
+        return Err(Error::input(format!("`{name}` is no name of a variable: it contains a space"))
+            .hint("lines below `:vars` are `name = value`; hosts go into the section without `:vars`"));
     }
     Ok(())
 }

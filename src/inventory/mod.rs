@@ -31,9 +31,7 @@ use vars_files::{Kind, VarsDirectory};
 /// Source: <https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_variables.html>, levels 3 to 10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The group `all` in the inventory itself.
-    InventoryAll,
-    /// The other groups in the inventory itself.
+    /// Groups in the inventory itself, `all` first.
     InventoryGroup,
     /// `group_vars/all` beside the inventory.
     InventoryGroupVarsAll,
@@ -199,7 +197,7 @@ impl Inventory {
         };
         let playbook = self.beside_playbook.as_slice();
         let inventory = self.beside_inventory.as_slice();
-        add(Level::InventoryAll, &all.vars);
+        add(Level::InventoryGroup, &all.vars);
         for group in &groups {
             add(Level::InventoryGroup, &group.vars);
         }

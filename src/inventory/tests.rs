@@ -180,7 +180,7 @@ fn layers_come_in_order_of_precedence() {
         .map(|(level, map)| (*level, map.get("v").unwrap().to_repr()))
         .collect();
     let expected = [
-        (Level::InventoryAll, 2),
+        (Level::InventoryGroup, 2),
         (Level::InventoryGroup, 4),
         (Level::InventoryGroup, 3),
         (Level::InventoryGroupVarsAll, 5),
@@ -293,4 +293,29 @@ fn places_point_to_the_first_mention() {
     assert_eq!((place.line, place.column, place.source.path()), (2, 3, Path::new(&tree.path("h.ini"))));
     let place = inventory.group(inventory.find_group("web").unwrap()).place.as_ref().unwrap();
     assert_eq!((place.line, place.column), (1, 2));
+}
+
+#[test]
+fn ten_thousand_hosts_load_from_either_format() {
+    let mut yaml = "all:\n  children:\n".to_owned();
+    let mut ini = String::new();
+    for rack in 0..100 {
+        yaml.push_str(&format!("    rack{rack}:\n      hosts:\n"));
+        ini.push_str(&format!("[rack{rack}]\n"));
+        for host in 0..100 {
+            let number = rack * 100 + host;
+            yaml.push_str(&format!(
+                "        kp{number:05}: {{ansible_host: 10.0.{rack}.{host}, cores: 128, arm: yes}}\n"
+            ));
+            ini.push_str(&format!("kp{number:05} ansible_host=10.0.{rack}.{host} cores=128 arm=True\n"));
+        }
+    }
+    let tree = Tree::new(&[("h.yml", &yaml), ("h.ini", &ini), ("group_vars/rack7.yml", "row: 1")]);
+    for name in ["h.yml", "h.ini"] {
+        let inventory = tree.load(&[name]).unwrap();
+        assert_eq!(inventory.hosts().count(), 10_000);
+        assert_eq!(inventory.select(&["kp*:!rack7"]).unwrap().hosts.len(), 9_900);
+        let with_row = inventory.hosts().filter(|(id, _)| inventory.host_var(*id, "row").unwrap().is_some()).count();
+        assert_eq!(with_row, 100);
+    }
 }

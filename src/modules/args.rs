@@ -6,6 +6,9 @@ use crate::value::{Map, Value};
 
 use super::Module;
 
+/// The name of the argument that stands for every name the table does not have (`set_fact`, `add_host`).
+pub const ANY_NAME: &str = "*";
+
 /// One argument of a module.
 #[derive(Debug)]
 pub struct Arg {
@@ -158,9 +161,15 @@ impl Args {
             .unwrap_or_default()
     }
 
-    /// All that is set, in the order of the table.
+    /// All that is set, in the order of the table; then what only [`ANY_NAME`] allows, as it was given.
     pub fn map(&self) -> &Map {
         &self.map
+    }
+
+    /// What only [`ANY_NAME`] allows: the arguments whose names the module's table `args` does not have.
+    pub fn others(&self, args: &[Arg]) -> Map {
+        let is_named = |name: &Value| args.iter().any(|arg| name.as_str() == Some(arg.name));
+        self.map.iter().filter(|(name, _)| !is_named(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 }
 
@@ -187,7 +196,7 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     }
     let mut map = Map::new();
     let mut missing = Vec::new();
-    for arg in module.args {
+    for arg in module.args.iter().filter(|arg| arg.name != ANY_NAME) {
         let value = std::iter::once(arg.name).chain(arg.aliases.iter().copied()).find_map(|name| given.get(name));
         match value.filter(|value| !value.is_null()) {
             Some(value) => {
@@ -203,6 +212,8 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
             },
         }
     }
+    let others = given.iter().filter(|(name, _)| module.arg(&name.to_text()).is_some_and(|arg| arg.name == ANY_NAME));
+    map.extend(others.map(|(name, value)| (name.clone(), value.clone())));
     if !missing.is_empty() {
         return Err(Failure::new(format!("missing required arguments: {}", missing.join(", "))));
     }
@@ -247,7 +258,7 @@ fn check_rules(module: &'static Module, given: &Map, map: &Map) -> Result<(), Fa
 }
 
 /// Brings a value to the argument's type, as Ansible does.
-fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
+pub fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
     let refuse = |why: &str| {
         let shown = if arg.secret { "***".to_owned() } else { value.to_text().into_owned() };
         Failure::new(format!(

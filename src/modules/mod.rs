@@ -4,16 +4,27 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod add_host;
 pub mod args;
 pub mod file_common;
 pub mod outcome;
 
 mod bios_facts;
 mod bios_tickets;
+mod assert;
+mod command;
+mod copy;
 mod cpuset;
-#[cfg(test)]
+mod debug;
+pub mod engine_actions;
+mod execution;
+mod fail;
 mod fake_systemd;
 mod firewall;
+mod file;
+pub mod file_common;
+mod group_by;
+mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
 mod kernel_write;
@@ -21,10 +32,30 @@ mod lineinfile;
 mod machine;
 mod network_device;
 mod nic_queues;
+pub mod outcome;
 mod packet_steering;
+mod pause;
+mod ping;
+mod raw;
+mod script;
+mod service;
 mod service_cpus;
+mod set_fact;
+mod set_stats;
+mod setup;
+mod shell;
+mod shell_words;
+mod slurp;
+pub mod stat;
+pub mod steering;
+mod systemd_service;
+mod sysv;
+mod template;
+mod unit;
 #[cfg(test)]
 pub(crate) mod testing;
+
+#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -42,6 +73,23 @@ pub const MODULES: &[&Module] = &[
     &bios_tickets::MODULE,
     &cpuset::MODULE,
     &firewall::MODULE,
+#[rustfmt::skip]
+pub const MODULES: &[&Module] = &[
+    &add_host::MODULE,
+    &assert::MODULE,
+    &command::MODULE,
+    &copy::MODULE,
+    &debug::MODULE,
+    &engine_actions::IMPORT_ROLE,
+    &engine_actions::IMPORT_TASKS,
+    &engine_actions::INCLUDE,
+    &engine_actions::INCLUDE_ROLE,
+    &engine_actions::INCLUDE_TASKS,
+    &engine_actions::META,
+    &fail::MODULE,
+    &file::MODULE,
+    &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &lineinfile::MODULE,
@@ -49,6 +97,28 @@ pub const MODULES: &[&Module] = &[
     &packet_steering::MODULE,
     &service_cpus::MODULE,
 ];
+    &pause::MODULE,
+    &ping::MODULE,
+    &raw::MODULE,
+    &script::MODULE,
+    &service::MODULE,
+    &set_fact::MODULE,
+    &set_stats::MODULE,
+    &setup::MODULE,
+    &shell::MODULE,
+    &slurp::MODULE,
+    &stat::MODULE,
+    &steering::IMPORT_ROLE,
+    &steering::IMPORT_TASKS,
+    &steering::INCLUDE,
+    &steering::INCLUDE_ROLE,
+    &steering::INCLUDE_TASKS,
+    &steering::META,
+    &systemd_service::MODULE,
+    &template::MODULE,
+];
+pub const MODULES: &[&Module] =
+    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
@@ -160,9 +230,10 @@ impl Module {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// The argument of this name or alias.
+    /// The argument of this name or alias; else the one that stands for any name, if the module has it.
     pub fn arg(&self, name: &str) -> Option<&'static Arg> {
-        self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name))
+        let named = self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name));
+        named.or_else(|| self.args.iter().find(|arg| arg.name == args::ANY_NAME))
     }
 
     /// The names that its arguments go by, aliases too.

@@ -5,14 +5,40 @@
 //! blocks, roles and the play (so a [`Task`] knows all that applies to it). Includes are loaded when the
 //! engine reaches them, by the same functions.
 
+mod argument_specs;
+mod block;
+pub mod check;
+pub mod free_form;
+mod gather;
+mod include;
+pub mod keywords;
+mod load;
+mod names;
+mod play;
+mod role;
+mod settings;
+pub mod tags;
+mod task;
+
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use indexmap::IndexMap;
+
+pub use gather::gather_facts_task;
+pub use include::{Included, load_role, load_tasks};
+pub use load::{Cache, Decrypt, LoadOptions};
+pub use play::load_playbook;
+pub use role::IncludeFrom;
+pub use tags::TagSelection;
 
 use crate::modules::Module;
 use crate::source::Place;
 use crate::value::{Map, Value};
+
+/// The number of the next task that is loaded.
+static NEXT_TASK: AtomicU64 = AtomicU64::new(1);
 
 /// A keyword's value as written, and where.
 #[derive(Debug, Clone)]
@@ -30,6 +56,9 @@ pub struct Play {
     pub hosts: Written,
     pub gather_facts: Option<Written>,
     pub gather_subset: Option<Written>,
+    /// Seconds.
+    pub gather_timeout: Option<Written>,
+    pub fact_path: Option<Written>,
     /// Batch sizes: numbers or percents.
     pub serial: Vec<Written>,
     pub strategy: Option<Written>,
@@ -40,16 +69,19 @@ pub struct Play {
     pub vars: Arc<Map>,
     pub vars_files: Vec<Written>,
     pub vars_prompt: Vec<VarsPrompt>,
-    /// The roles of `roles:` with their dependencies, in the order in which they run.
+    /// The roles of `roles:` in their order, then those that import_role brings; not their dependencies (see
+    /// [`Role::dependencies`]). The variables of those that are public are visible to the whole play.
     pub roles: Vec<Arc<Role>>,
     pub pre_tasks: Arc<Vec<Item>>,
     /// The tasks of `roles:`, each role a block of its own.
     pub role_tasks: Arc<Vec<Item>>,
     pub tasks: Arc<Vec<Item>>,
     pub post_tasks: Arc<Vec<Item>>,
-    /// Handlers of the play and of its roles, in the order in which they run (roles first, in their order).
+    /// Handlers in the order in which they run: of `roles:` (dependencies first), of the play, of imported roles.
+    /// All are tasks: a block of handlers is taken apart.
     pub handlers: Arc<Vec<Item>>,
-    /// The play's own keywords that tasks inherit (without `vars`, which have a level of their own).
+    /// The play's own keywords that tasks inherit (without `vars`, which have a level of their own). Its `when` is
+    /// that of the import_playbook that brought it, and holds for the gathering of facts too.
     pub settings: Arc<Settings>,
     /// The playbook's directory.
     pub directory: PathBuf,
@@ -63,7 +95,11 @@ pub struct VarsPrompt {
     pub default: Option<Value>,
     pub private: bool,
     pub confirm: bool,
+    /// How to encrypt the answer (a scheme of password_hash).
     pub encrypt: Option<String>,
+    pub salt: Option<String>,
+    /// Characters.
+    pub salt_size: Option<usize>,
     pub unsafe_text: bool,
     pub place: Place,
 }
@@ -92,6 +128,8 @@ pub struct Block {
 /// A task or a handler.
 #[derive(Debug)]
 pub struct Task {
+    /// Unique among all tasks of this process.
+    pub id: u64,
     pub place: Place,
     pub name: Option<Written>,
     pub action: TaskAction,
@@ -103,7 +141,7 @@ pub struct Task {
     pub args_template: Option<Written>,
     pub looping: Option<Loop>,
     pub register: Option<Written>,
-    /// Names of handlers or topics, unrendered.
+    /// Names of handlers or topics, unrendered; those of the nearest block if the task has none.
     pub notify: Vec<Written>,
     /// Handlers: the topics it listens to.
     pub listen: Vec<Written>,
@@ -120,9 +158,11 @@ pub struct Task {
     /// For include_tasks and include_role: keywords for the included tasks.
     pub apply: Option<Arc<Settings>>,
     pub settings: Arc<Settings>,
+    /// What it inherits, without its own keywords: that is what an include hands on.
+    pub around: Arc<Settings>,
     pub role: Option<Arc<Role>>,
     pub is_handler: bool,
-    /// The file that this task stands in, for relative paths.
+    /// The directory of the file that this task stands in, for relative paths.
     pub directory: PathBuf,
 }
 
@@ -169,7 +209,8 @@ pub struct Settings {
     pub block_vars: Vec<Arc<Map>>,
     /// Variables of the task itself.
     pub task_vars: Option<Arc<Map>>,
-    /// Variables that came with the include or import that brought this task (`vars:` of it), outermost first.
+    /// Variables of the includes that brought this task (`vars` of include_tasks and include_role, loop items),
+    /// outermost first; they stand above set_fact. Those of imports are among `block_vars`.
     pub include_params: Vec<Arc<Map>>,
     pub environment: Vec<Written>,
     pub module_defaults: Vec<Written>,
@@ -193,31 +234,42 @@ pub struct Settings {
     pub throttle: Option<Written>,
     /// Seconds.
     pub timeout: Option<Written>,
-    /// `notify` of a block goes to all its tasks.
+    /// `notify` of a block goes to all its tasks that have none themselves.
     pub notify: Vec<Written>,
 }
 
 /// A role as used once: by `roles:`, as a dependency, or by include_role or import_role.
 #[derive(Debug)]
 pub struct Role {
-    /// The last part of its path: `role_name`.
+    /// As it was asked for; the last part if that was a path: `role_name`.
     pub name: String,
+    /// Its collection (`namespace.collection`), if it stands in one.
+    pub collection: Option<String>,
     /// Absolute.
     pub path: PathBuf,
     pub place: Place,
+    /// Its own defaults, without those of dependencies and parents.
     pub defaults: Arc<Map>,
+    /// Its own variables, without those of dependencies and parents.
     pub vars: Arc<Map>,
-    /// Parameters given where it is used (`- role: x` with further keys, `vars:` of a dependency).
+    /// `vars:` where it is used; just above `vars`, and not seen outside of the role.
+    pub use_vars: Arc<Map>,
+    /// Further keys where it is used (`- role: x` with `key: value`): role parameters, which stand above set_fact.
     pub params: Arc<Map>,
-    /// The roles that brought this one as a dependency, nearest first: it sees their variables.
+    /// The roles that brought this one (as a dependency, or by including it), nearest first: it sees their
+    /// variables. Their own `dependencies` are empty here.
     pub parents: Vec<Arc<Role>>,
-    /// The roles that it depends on, in order; they see and are seen as Ansible has it.
+    /// The roles that it depends on directly, in order.
     pub dependencies: Vec<Arc<Role>>,
     pub allow_duplicates: bool,
     /// True if its variables stay visible to later tasks of the play (`roles:`, import_role, `public: true`).
     pub public: bool,
-    /// `meta/argument_specs.yml`, by entry point.
+    /// Equal for two uses that are the same to Ansible (same role, parameters, conditions and tags): unless it allows
+    /// duplicates, a host runs it once.
+    pub identity: String,
+    /// `argument_specs`, by entry point.
     pub argument_specs: Option<Arc<Map>>,
-    /// Its handlers, for roles that are included while the play runs.
-    pub handlers: Arc<Vec<Item>>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -73,7 +73,9 @@ impl Fleet {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(log) = hosts.get_mut(&host) {
             Arc::make_mut(&mut log.settled).facts.clear();
-            log.recent.clear();
+            for (_, additions) in &mut log.recent {
+                Arc::make_mut(additions).facts = None;
+            }
         }
     }
 }

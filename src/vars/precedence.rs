@@ -48,3 +48,19 @@ pub enum Level {
     /// `-e` on the command line: always wins, but for what trimtab itself says of the run.
     Extra,
 }
+
+impl From<crate::inventory::Level> for Level {
+    fn from(level: crate::inventory::Level) -> Level {
+        use crate::inventory::Level as Inventory;
+        match level {
+            Inventory::InventoryGroup => Level::InventoryGroup,
+            Inventory::InventoryGroupVarsAll => Level::InventoryGroupVarsAll,
+            Inventory::PlaybookGroupVarsAll => Level::PlaybookGroupVarsAll,
+            Inventory::InventoryGroupVars => Level::InventoryGroupVars,
+            Inventory::PlaybookGroupVars => Level::PlaybookGroupVars,
+            Inventory::InventoryHost => Level::InventoryHost,
+            Inventory::InventoryHostVars => Level::InventoryHostVars,
+            Inventory::PlaybookHostVars => Level::PlaybookHostVars,
+        }
+    }
+}

@@ -80,7 +80,7 @@ impl TaskScope {
     /// Where this task's files are looked for.
     pub fn search_path(&self) -> SearchPath {
         let playbook_dir =
-            self.run.magic.get("playbook_dir").and_then(Value::as_str).unwrap_or_default().to_owned().into();
+            self.play.magic.get("playbook_dir").and_then(Value::as_str).unwrap_or_default().to_owned().into();
         let Some(task) = &self.task else { return SearchPath { playbook_dir, ..SearchPath::default() } };
         let role_dirs = task
             .role
@@ -107,7 +107,7 @@ impl TaskScope {
                     .map(|path| Value::from(path.to_string_lossy().into_owned()))
                     .collect(),
             )),
-            "hostvars" => Some(Value::Object(Arc::new(HostVars { neighbours: Arc::clone(&self.neighbours) }))),
+            "hostvars" => Some(Value::Object(Arc::new(HostVars { scope: self.clone() }))),
             "vars" => Some(Value::Object(Arc::new(AllVars { scope: self.clone() }))),
             _ => None,
         };
@@ -307,18 +307,22 @@ impl Scope for TaskScope {
 
 /// `hostvars`.
 struct HostVars {
-    neighbours: Arc<dyn Neighbours>,
+    scope: TaskScope,
 }
 
 impl Object for HostVars {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
         let Some(name) = key.as_str() else { return Ok(None) };
-        let scope = self.neighbours.scope(name)?;
+        if name == self.scope.host.name.as_ref() {
+            let scope = TaskScope { task: None, local: Map::new(), ..self.scope.clone() };
+            return Ok(Some(Value::Object(Arc::new(AllVars { scope }))));
+        }
+        let scope = self.scope.neighbours.scope(name)?;
         Ok(scope.map(|scope| Value::Object(Arc::new(AllVars { scope }))))
     }
 
     fn keys(&self) -> Vec<Value> {
-        self.neighbours.names().iter().map(|name| Value::from(name.as_ref())).collect()
+        self.scope.neighbours.names().iter().map(|name| Value::from(name.as_ref())).collect()
     }
 }
 
@@ -331,12 +335,14 @@ impl Object for AllVars {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
         let Some(name) = key.as_str() else { return Ok(None) };
         match self.scope.get(name)? {
-            Some(raw) if raw.has_templates() => self
-                .scope
-                .context()
-                .value(&raw)
-                .map(Some)
-                .map_err(|error| error.interruption().unwrap_or_else(|| Interruption::Failed(error.to_string()))),
+            Some(raw) if raw.has_templates() => match self.scope.context().value(&raw) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) => match error.interruption() {
+                    Some(interruption) => Err(interruption.clone()),
+                    None if error.is_undefined() => Ok(Some(Value::undefined(error.message()))),
+                    None => Err(Interruption::Failed(error.to_string())),
+                },
+            },
             other => Ok(other),
         }
     }

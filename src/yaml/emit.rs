@@ -229,12 +229,24 @@ impl Writer<'_> {
             Some('\'') => ScalarStyle::SingleQuoted,
             Some('"') => ScalarStyle::DoubleQuoted,
             Some('|') => ScalarStyle::Literal,
+            Some('>') if folds_wrongly(&text) => ScalarStyle::Literal,
             Some('>') => ScalarStyle::Folded,
             _ => ScalarStyle::Any,
         };
         let full = format!("{CORE}{tag}");
         self.events.push(Event::scalar(None, Some(&full), &text, plain, tag == "str", style));
     }
+}
+
+/// True for a text that the port of libyaml would write with a line end too few: behind a line end it looks
+/// at the second character of the next line where libyaml looks at the first.
+fn folds_wrongly(text: &str) -> bool {
+    let is_break = |c: &char| matches!(c, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let is_blank = |c: Option<char>| c.is_none_or(|c| matches!(c, ' ' | '\t') || is_break(&c));
+    text.match_indices('\n').any(|(at, _)| {
+        let mut next = text[at..].chars().skip_while(is_break);
+        is_blank(next.next()) != is_blank(next.next())
+    })
 }
 
 /// The tag (without its prefix) and the text that PyYAML gives a scalar.

@@ -4,10 +4,11 @@
 //! It can panic on some broken texts; that is contained here, and `serde_yaml` words the error then.
 
 use std::cell::Cell;
+use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
 
-use libyaml_safer::{ErrorKind, EventData, Mark, Parser};
+use libyaml_safer::{ErrorKind, EventData, Mark, Parser, ScalarStyle};
 
 use super::hints;
 use crate::error::{Error, Result};
@@ -68,11 +69,17 @@ pub(super) fn too_deep(place: &Place) -> Error {
 }
 
 /// Collects the events; `false` if the text is nested too deep.
+///
+/// A block scalar that ends with the text, without a line end, makes the parser panic. So a line end is added
+/// to the text, and taken from such a scalar.
 fn parse(text: &str, events: &mut Vec<Event>) -> Result<bool, libyaml_safer::Error> {
     let mut depth = 0;
-    let mut input = text.as_bytes();
+    let is_open = !text.is_empty() && !text.ends_with(['\n', '\r']);
+    let last_line = text.matches('\n').count() as u64;
+    let last_line_is_blank = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
+    let mut input = text.as_bytes().chain(if is_open { b"\n".as_slice() } else { b"" });
     let mut parser = Parser::new();
-    parser.set_input_string(&mut input);
+    parser.set_input(&mut input);
     loop {
         let event = parser.parse()?;
         let data = match event.data {
@@ -81,7 +88,15 @@ fn parse(text: &str, events: &mut Vec<Event>) -> Result<bool, libyaml_safer::Err
             EventData::DocumentStart { .. } => Data::DocumentStart,
             EventData::DocumentEnd { .. } => Data::DocumentEnd,
             EventData::Alias { anchor } => Data::Alias(anchor),
-            EventData::Scalar { anchor, tag, value, plain_implicit, .. } => {
+            EventData::Scalar { anchor, tag, mut value, plain_implicit, style, .. } => {
+                let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                let is_last = is_block && is_open && event.end_mark.line > last_line;
+                // of a last line that is blank only what exceeds the indentation belongs to the scalar
+                let is_blank = |line: &str| !line.is_empty() && line.trim().is_empty();
+                let last = value.strip_suffix('\n').and_then(|value| value.rsplit('\n').next());
+                if is_last && last.is_some_and(|line| !last_line_is_blank || is_blank(line)) {
+                    value.pop();
+                }
                 Data::Scalar { anchor, tag, text: value, plain: plain_implicit }
             }
             EventData::SequenceStart { anchor, tag, .. } => Data::SequenceStart { anchor, tag },

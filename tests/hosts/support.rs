@@ -27,6 +27,12 @@ pub fn skipped(reason: &str) {
     eprintln!("SKIPPED: {reason}");
 }
 
+/// Says something to whoever runs the tests with `--nocapture`.
+#[expect(clippy::print_stdout, reason = "captured otherwise")]
+pub fn told(text: &str) {
+    println!("{text}");
+}
+
 pub fn local() -> Target {
     Target {
         name: "controller".to_owned(),

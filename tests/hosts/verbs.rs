@@ -82,6 +82,26 @@ async fn every_byte_passes_both_ways() {
 }
 
 #[tokio::test]
+async fn input_of_any_form_passes() {
+    let dashes = "-n -e \\n\\c %s '\"`$x\r\n".repeat(10_000);
+    let cases =
+        ["", "-", "--", "-n", "%", "%s", "\\", "\\055", "'", "\n", "\n\n", "\0", "a\0b", "é", "x\r\n", dashes.as_str()];
+    for shell in shells() {
+        let mut connection = connect(shell).await;
+        let answers = run(&mut connection, cases.iter().map(|text| read(fed("cat", *text))).collect()).await;
+        for (text, answer) in cases.iter().zip(answers) {
+            assert_eq!((answer.code, answer.text().as_str()), (Some(0), *text), "{shell}");
+        }
+        // every place where a chunk may begin
+        let odd = "-%".repeat(200_000);
+        for text in [odd.as_str(), &odd[1..]] {
+            let answers = run(&mut connection, vec![read(fed("cat", text))]).await;
+            assert!(answers[0].text() == text, "{shell}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn input_of_five_megabytes_passes() {
     let mut bytes: Vec<u8> = Vec::new();
     let mut state = 1_u32;
@@ -101,13 +121,8 @@ async fn input_of_five_megabytes_passes() {
             run(&mut connection, vec![read(fed("cat", bytes.clone())), read(fed("exit 4", bytes.clone()))]).await;
         assert!(answers[0].stdout == bytes, "{shell}");
         assert_eq!(answers[1].code, Some(4), "{shell}");
-        println_time(shell, first, begin.elapsed());
+        told(&format!("{shell}: 5 MB in octal {first:?}, twice 5 MB in base64 {:?}", begin.elapsed()));
     }
-}
-
-#[expect(clippy::print_stdout, reason = "seen with --nocapture only")]
-fn println_time(shell: &str, octal: std::time::Duration, base64: std::time::Duration) {
-    println!("{shell}: 5 MB in octal {octal:?}, twice 5 MB in base64 {base64:?}");
 }
 
 #[tokio::test]
