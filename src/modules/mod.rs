@@ -6,12 +6,9 @@
 
 mod add_host;
 pub mod args;
-pub mod file_common;
-pub mod outcome;
-
+mod assert;
 mod bios_facts;
 mod bios_tickets;
-mod assert;
 mod command;
 mod copy;
 mod cpuset;
@@ -19,10 +16,9 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-mod fake_systemd;
-mod firewall;
 mod file;
 pub mod file_common;
+mod firewall;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
@@ -47,15 +43,15 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 mod systemd_service;
 mod sysv;
 mod template;
 mod unit;
-#[cfg(test)]
-pub(crate) mod testing;
 
 #[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -68,17 +64,15 @@ use crate::host::{Failure, Host};
 use crate::template::Context;
 
 /// All modules, by name.
-pub const MODULES: &[&Module] = &[
-    &bios_facts::MODULE,
-    &bios_tickets::MODULE,
-    &cpuset::MODULE,
-    &firewall::MODULE,
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
     &command::MODULE,
     &copy::MODULE,
+    &cpuset::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -88,6 +82,7 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
@@ -95,30 +90,21 @@ pub const MODULES: &[&Module] = &[
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
-    &service_cpus::MODULE,
-];
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
     &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &steering::IMPORT_ROLE,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::INCLUDE_TASKS,
-    &steering::META,
     &systemd_service::MODULE,
     &template::MODULE,
 ];
-pub const MODULES: &[&Module] =
-    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
