@@ -47,10 +47,6 @@ mod systemd_service;
 mod sysv;
 mod template;
 mod unit;
-#[cfg(test)]
-mod fake_systemd;
-#[cfg(test)]
-pub(crate) mod testing;
 
 #[cfg(test)]
 mod fake_systemd;
