@@ -7,6 +7,8 @@
 mod add_host;
 pub mod args;
 mod assert;
+mod bios_facts;
+mod bios_tickets;
 mod command;
 mod copy;
 mod cpuset;
@@ -18,6 +20,7 @@ mod fail;
 mod fake_systemd;
 mod file;
 pub mod file_common;
+mod firewall;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
@@ -45,6 +48,10 @@ pub mod stat;
 mod systemd_service;
 mod sysv;
 mod template;
+mod unit;
+
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
@@ -65,6 +72,8 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
@@ -77,6 +86,7 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
