@@ -8,21 +8,32 @@ mod add_host;
 pub mod args;
 mod assert;
 mod command;
+mod copy;
+mod cpuset;
 mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
+mod include_vars;
 mod io_scheduler;
+mod irq_affinity;
 mod kernel_write;
 mod lineinfile;
+mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod packet_steering;
+mod pause;
 mod ping;
 mod raw;
+mod script;
+mod service;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -30,8 +41,15 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+pub mod steering;
+mod systemd_service;
+mod sysv;
+mod template;
+mod unit;
 #[cfg(test)]
 pub(crate) mod testing;
+
+#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -49,6 +67,7 @@ pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
     &command::MODULE,
+    &copy::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -59,18 +78,33 @@ pub const MODULES: &[&Module] = &[
     &fail::MODULE,
     &file::MODULE,
     &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &script::MODULE,
+    &service::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &steering::IMPORT_ROLE,
+    &steering::IMPORT_TASKS,
+    &steering::INCLUDE,
+    &steering::INCLUDE_ROLE,
+    &steering::INCLUDE_TASKS,
+    &steering::META,
+    &systemd_service::MODULE,
+    &template::MODULE,
 ];
+pub const MODULES: &[&Module] =
+    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]
