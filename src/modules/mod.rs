@@ -14,7 +14,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
@@ -41,11 +40,12 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 mod systemd_service;
 mod sysv;
 mod template;
 mod unit;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 
@@ -94,17 +94,9 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &steering::IMPORT_ROLE,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::INCLUDE_TASKS,
-    &steering::META,
     &systemd_service::MODULE,
     &template::MODULE,
 ];
-pub const MODULES: &[&Module] =
-    &[&io_scheduler::MODULE, &irq_affinity::MODULE, &lineinfile::MODULE, &nic_queues::MODULE];
 
 /// A module: everything that trimtab knows of it.
 #[derive(Debug)]

@@ -227,6 +227,11 @@ pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
     Context::new(Arc::new(Nothing), search, Warnings::default()).with_variables(variables)
 }
 
+/// A context with these variables.
+pub fn context_with<const N: usize>(variables: [(&str, Value); N]) -> Context {
+    context_of(crate::value::object(variables), Arc::default())
+}
+
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.
 pub fn shells() -> Vec<&'static str> {
     ["dash", "bash --posix", "busybox ash"]
