@@ -6,9 +6,9 @@
 
 mod add_host;
 pub mod args;
-mod copy;
 mod assert;
 mod command;
+mod copy;
 mod debug;
 pub mod engine_actions;
 mod execution;
@@ -31,7 +31,6 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-pub mod steering;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -49,10 +48,10 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
-    &copy::MODULE,
     &add_host::MODULE,
     &assert::MODULE,
     &command::MODULE,
+    &copy::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -74,12 +73,6 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &steering::IMPORT_ROLE,
-    &steering::IMPORT_TASKS,
-    &steering::INCLUDE,
-    &steering::INCLUDE_ROLE,
-    &steering::INCLUDE_TASKS,
-    &steering::META,
     &template::MODULE,
 ];
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::host::FailureKind;
-use crate::modules::testing::{Play, Played, context_of, play_in, shells, undo};
+use crate::modules::testing::{Play, Played, context_with, play_in, shells, undo};
 use crate::template::SearchPath;
 use crate::value::Interruption;
 
@@ -22,7 +22,7 @@ fn world() -> (tempfile::TempDir, impl Fn(&[(&str, Value)], &Play) -> Played) {
         ("nodes", Value::list(vec!["kp001".into(), "kp002".into()])),
         ("chain", Value::written("{{ buffer }}!")),
     ]);
-    let context = context_of(variables, Arc::new(search));
+    let context = context_with(variables, Arc::new(search));
     (directory, move |args: &[(&str, Value)], play: &Play| play_in(&MODULE, args, play, context.clone()))
 }
 
