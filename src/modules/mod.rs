@@ -7,6 +7,7 @@
 mod add_host;
 pub mod args;
 mod assert;
+mod blockinfile;
 mod command;
 mod copy;
 mod debug;
@@ -24,6 +25,7 @@ mod nic_queues;
 pub mod outcome;
 mod ping;
 mod raw;
+mod replace;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -31,6 +33,7 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -50,6 +53,7 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
+    &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &debug::MODULE,
@@ -67,12 +71,14 @@ pub const MODULES: &[&Module] = &[
     &nic_queues::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &replace::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &tempfile::MODULE,
     &template::MODULE,
 ];
 
