@@ -16,6 +16,7 @@ mod execution;
 mod fail;
 mod file;
 pub mod file_common;
+mod find;
 mod group_by;
 mod io_scheduler;
 mod kernel_write;
@@ -65,6 +66,7 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &find::MODULE,
     &group_by::MODULE,
     &io_scheduler::MODULE,
     &lineinfile::MODULE,
