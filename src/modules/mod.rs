@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+mod assemble;
 mod assert;
 mod blockinfile;
 mod command;
@@ -14,6 +15,7 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod fetch;
 mod file;
 pub mod file_common;
 mod find;
@@ -53,6 +55,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assemble::MODULE,
     &assert::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
@@ -65,6 +68,7 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::INCLUDE_TASKS,
     &engine_actions::META,
     &fail::MODULE,
+    &fetch::MODULE,
     &file::MODULE,
     &find::MODULE,
     &group_by::MODULE,
