@@ -10,7 +10,7 @@ use crate::host::{Failure, Footprint, Query, Read};
 
 use super::copy::find_source;
 use super::file_common::content::Content;
-use super::file_common::install::{Placement, Source, install};
+use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
 use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
 use super::file_common::regex::{Flags, compile, is_match};
@@ -59,18 +59,20 @@ pub const MODULE: Module = Module {
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, context, .. } = invocation;
     let selection = Selection::parse(&args)?;
-    let (directory, fragments) = if args.bool("remote_src") {
+    let placement = Placement::read(&host, &args).await?;
+    let (directory, fragments, place) = if args.bool("remote_src") {
         let directory = absolute(&host, args.text("src")).await?;
-        let fragments = host.read(Fragments(directory.clone())).await?;
-        (directory, fragments)
+        let read = host.read(Fragments(directory.clone()));
+        let (fragments, place) = futures_util::try_join!(read, locate(&host, &args, &placement, None))?;
+        (directory, fragments, place)
     } else {
         let path = find_source(&context, "files", args.text("src"))?;
-        (path.display().to_string(), read_fragments(&path, args.bool("decrypt"))?)
+        let fragments = read_fragments(&path, args.bool("decrypt"))?;
+        (path.display().to_string(), fragments, locate(&host, &args, &placement, None).await?)
     };
     let content = assemble(fragments, &selection)?;
     let source = Source { content: Content::Bytes(content), name: None, shown: directory.clone(), mode: 0o644 };
-    let placement = Placement::read(&host, &args).await?;
-    let outcome = install(&host, &args, &placement, source).await?;
+    let outcome = put(&host, &placement, place, source).await?;
     Ok(outcome.with("src", directory).with("msg", "OK"))
 }
 
@@ -280,7 +282,9 @@ mod tests {
             let played = play(&MODULE, &args, &Play { shell, ..Play::default() });
             assert!(played.result.unwrap().changed);
             assert_eq!(std::fs::read_to_string(&dest).unwrap(), "zero\none\ntwo\n");
-            assert!(!run_module(&MODULE, &args).unwrap().changed);
+            let again = play(&MODULE, &args, &Play { shell, ..Play::default() });
+            assert!(!again.result.unwrap().changed);
+            assert_eq!(again.batches, 1);
             undo(&played.changes);
             assert_eq!(snapshot(root.path()), before);
         }

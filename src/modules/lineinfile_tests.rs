@@ -80,7 +80,7 @@ fn arguments_that_contradict_are_refused() {
         vec![("line", "a".into()), ("backrefs", true.into())],
         vec![("line", "a".into()), ("regexp", "a".into()), ("search_string", "a".into())],
         vec![("line", "a".into()), ("insertafter", "a".into()), ("insertbefore", "a".into())],
-        vec![("line", "a".into()), ("setype", "etc_t".into())],
+        vec![("line", "a".into()), ("attributes", "+i".into())],
         vec![("line", "a".into()), ("validate", "true".into())],
     ] {
         let args = [vec![path.clone()], args].concat();
