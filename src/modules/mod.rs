@@ -11,6 +11,12 @@ mod assert;
 mod blockinfile;
 mod command;
 mod copy;
+mod assert;
+mod bios_facts;
+mod bios_tickets;
+mod command;
+mod copy;
+mod cpuset;
 mod debug;
 pub mod engine_actions;
 mod execution;
@@ -19,16 +25,25 @@ mod fetch;
 mod file;
 pub mod file_common;
 mod find;
+mod firewall;
 mod group_by;
+mod include_vars;
 mod io_scheduler;
+mod irq_affinity;
 mod kernel_write;
 mod lineinfile;
+mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod packet_steering;
+mod pause;
 mod ping;
 mod raw;
 mod replace;
+mod script;
+mod service;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -37,10 +52,16 @@ mod shell_words;
 mod slurp;
 pub mod stat;
 mod tempfile;
+mod systemd_service;
+mod sysv;
 mod template;
+mod unit;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 
+#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -60,6 +81,11 @@ pub const MODULES: &[&Module] = &[
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
+    &command::MODULE,
+    &copy::MODULE,
+    &cpuset::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -71,13 +97,21 @@ pub const MODULES: &[&Module] = &[
     &fetch::MODULE,
     &file::MODULE,
     &find::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &packet_steering::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &replace::MODULE,
+    &script::MODULE,
+    &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
@@ -85,6 +119,7 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
     &tempfile::MODULE,
+    &systemd_service::MODULE,
     &template::MODULE,
 ];
 

@@ -273,7 +273,7 @@ pub fn leaves_nothing(change: Change, path: &str) -> Change {
     for algorithm in ["sha1", "md5", "sha256"] {
         change = change.leaves(Query::Checksum { path: path.to_owned(), algorithm }, Response::missing());
     }
-    change
+    change.leaves_empty(path)
 }
 
 /// The step that makes a symbolic link, or turns what is there into one, in one rename.

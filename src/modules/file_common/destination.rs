@@ -131,6 +131,9 @@ pub fn with_directories(mut change: Change, directories: &[NewDirectory]) -> Cha
     if let Inverse::Steps(steps) = &mut change.inverse {
         steps.extend(directories.iter().rev().map(remove_directory));
     }
+    if let Some(highest) = directories.first() {
+        change = change.leaves_empty(highest.path.as_str());
+    }
     change.whole()
 }
 
