@@ -229,9 +229,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::modules::testing::{
-        Play, check_module, context_with, play, play_in, run_module, shells, snapshot, undo,
-    };
+    use crate::modules::testing::{Play, check_module, context_of, play, play_in, run_module, shells, snapshot, undo};
     use crate::template::SearchPath;
     use crate::value::{Map, Value};
 
@@ -296,7 +294,7 @@ mod tests {
         std::fs::create_dir_all(root.path().join("files/parts")).unwrap();
         std::fs::write(root.path().join("files/parts/a"), "a\n").unwrap();
         let search = SearchPath { playbook_dir: root.path().to_owned(), ..SearchPath::default() };
-        let context = context_with(Map::new(), Arc::new(search));
+        let context = context_of(Map::new(), Arc::new(search));
         let dest = root.path().join("whole");
         let args = [("src", "parts".into()), ("dest", dest.to_str().unwrap().into()), ("remote_src", false.into())];
         assert!(play_in(&MODULE, &args, &Play::default(), context).result.unwrap().changed);

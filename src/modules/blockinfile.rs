@@ -254,7 +254,8 @@ mod tests {
     fn the_block_goes_where_ansible_puts_it() {
         let with = |text: &str| text.replace('B', BLOCK);
         // arguments, before, after; `B` stands for the block
-        let cases: &[(&[(&str, &str)], &str, &str)] = &[
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str);
+        let cases: &[Case<'_>] = &[
             (&[("block", "x")], "a\n", "a\nB"),
             (&[("block", "x\n")], "a", "a\nB"),
             (&[("block", "x")], "", "B"),

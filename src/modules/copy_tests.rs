@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::*;
-use crate::modules::testing::{Play, Played, context_with, play_in, shells, snapshot, undo};
+use crate::modules::testing::{Play, Played, context_of, play_in, shells, snapshot, undo};
 use crate::template::SearchPath;
 use crate::value::{Map, object};
 
@@ -37,7 +37,7 @@ impl World {
 
     fn play(&self, args: &[(&str, Value)], play: &Play) -> Played {
         let search = SearchPath { playbook_dir: self.root.path().to_owned(), ..SearchPath::default() };
-        play_in(&MODULE, args, play, context_with(Map::new(), Arc::new(search)))
+        play_in(&MODULE, args, play, context_of(Map::new(), Arc::new(search)))
     }
 
     fn run(&self, args: &[(&str, Value)]) -> Result<Outcome, Failure> {

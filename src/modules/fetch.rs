@@ -160,13 +160,13 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::modules::testing::{Play, context_with, play_in};
+    use crate::modules::testing::{Play, context_of, play_in};
     use crate::template::SearchPath;
     use crate::value::{Map, Value};
 
     fn fetch(root: &Path, args: &[(&str, Value)], check: bool) -> Result<Outcome, Failure> {
         let search = SearchPath { playbook_dir: root.to_owned(), ..SearchPath::default() };
-        play_in(&MODULE, args, &Play { check, ..Play::default() }, context_with(Map::new(), Arc::new(search))).result
+        play_in(&MODULE, args, &Play { check, ..Play::default() }, context_of(Map::new(), Arc::new(search))).result
     }
 
     #[test]

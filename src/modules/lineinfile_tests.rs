@@ -57,7 +57,8 @@ fn the_line_goes_where_ansible_puts_it() {
 
 #[test]
 fn lines_are_removed() {
-    let cases: &[(&[(&str, &str)], &str, &str, usize)] = &[
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, usize);
+    let cases: &[Case<'_>] = &[
         (&[("line", "a")], "a\nb\na\r\n", "b\n", 2),
         (&[("regexp", "^#")], "#x\nb\n#y", "b\n", 2),
         (&[("search_string", ".")], "a.b\nab\n", "ab\n", 1),

@@ -8,12 +8,9 @@ mod add_host;
 pub mod args;
 mod assemble;
 mod assert;
-mod blockinfile;
-mod command;
-mod copy;
-mod assert;
 mod bios_facts;
 mod bios_tickets;
+mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
@@ -51,9 +48,9 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
-mod tempfile;
 mod systemd_service;
 mod sysv;
+mod tempfile;
 mod template;
 mod unit;
 #[cfg(test)]
@@ -61,7 +58,6 @@ mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 
-#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -78,11 +74,9 @@ pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
-    &blockinfile::MODULE,
-    &command::MODULE,
-    &copy::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
+    &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
@@ -118,8 +112,8 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
-    &tempfile::MODULE,
     &systemd_service::MODULE,
+    &tempfile::MODULE,
     &template::MODULE,
 ];
 

@@ -139,7 +139,8 @@ mod tests {
     #[test]
     fn matches_are_replaced_as_python_does() {
         // arguments, before, after, message
-        let cases: &[(&[(&str, &str)], &str, &str, &str)] = &[
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, &'a str);
+        let cases: &[Case<'_>] = &[
             (&[("regexp", "^a"), ("replace", "b")], "a\na\nca\n", "b\nb\nca\n", "2 replacements made"),
             (&[("regexp", r"(\w+)=(\d+)"), ("replace", r"\2=\1")], "a=1\n", "1=a\n", "1 replacements made"),
             (&[("regexp", r"\s+$")], "a  \nb\n", "a\nb", "2 replacements made"),

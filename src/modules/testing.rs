@@ -210,16 +210,16 @@ fn local() -> Target {
 
 /// A context without any variable.
 pub fn context() -> Context {
-    context_of([])
+    context_with([])
 }
 
 /// A context with these variables.
-pub fn context_of<const N: usize>(variables: [(&str, Value); N]) -> Context {
-    context_with(crate::value::object(variables), Arc::default())
+pub fn context_with<const N: usize>(variables: [(&str, Value); N]) -> Context {
+    context_of(crate::value::object(variables), Arc::default())
 }
 
 /// A context with these variables and search path.
-pub fn context_with(variables: Map, search: Arc<SearchPath>) -> Context {
+pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
     struct Variables(Map);
     impl crate::template::Scope for Variables {
         fn get(&self, name: &str) -> Result<Option<Value>, crate::value::Interruption> {
@@ -230,11 +230,6 @@ pub fn context_with(variables: Map, search: Arc<SearchPath>) -> Context {
         }
     }
     Context::new(Arc::new(Variables(variables)), search, Warnings::default())
-}
-
-/// A context with these variables.
-pub fn context_with<const N: usize>(variables: [(&str, Value); N]) -> Context {
-    context_of(crate::value::object(variables), Arc::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

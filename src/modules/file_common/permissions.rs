@@ -116,8 +116,8 @@ pub fn newborn(kind: FileKind, me: &Myself, directory: Option<&FileAttributes>) 
 pub fn commands(path: &str, before: &FileAttributes, after: &FileAttributes) -> String {
     let path = quote(path);
     let mut commands = Vec::new();
-    let owner = (before.uid != after.uid).then(|| after.uid.to_string()).unwrap_or_default();
-    let group = (before.gid != after.gid).then(|| format!(":{}", after.gid)).unwrap_or_default();
+    let owner = if before.uid == after.uid { String::new() } else { after.uid.to_string() };
+    let group = if before.gid == after.gid { String::new() } else { format!(":{}", after.gid) };
     let changes_owner = !owner.is_empty() || !group.is_empty();
     if changes_owner {
         commands.push(format!("chown -h {owner}{group} {path}"));
