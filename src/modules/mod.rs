@@ -34,6 +34,7 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 #[cfg(test)]
@@ -81,6 +82,7 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
 ];
 
