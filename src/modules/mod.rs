@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
 mod assert;
 mod command;
 mod debug;
@@ -40,6 +41,7 @@ mod sysv;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
+mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -84,6 +86,7 @@ pub const MODULES: &[&Module] = &[
     &stat::MODULE,
     &sysctl::MODULE,
     &systemd_service::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -76,3 +76,19 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     sysv::bring(&invocation.args, &invocation.host).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modules::testing::{check_module, run_module};
+
+    #[test]
+    fn a_service_that_is_not_there_is_named_by_every_init_system() {
+        for state in ["started", "stopped"] {
+            let given = [("name", "no-such-service".into()), ("state", state.into())];
+            let failure = run_module(&MODULE, &given).unwrap_err();
+            assert_eq!(failure.message, "Could not find the requested service no-such-service: host");
+            assert!(check_module(&MODULE, &given).is_err());
+        }
+    }
+}
