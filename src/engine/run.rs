@@ -344,6 +344,9 @@ async fn run_batch(
         }
     }
     run.tell(Event::BatchEnded { play: index, batch: number });
+    for host in &hosts {
+        run.fleet.settle(*host);
+    }
     for message in run.vars.warnings.take() {
         run.tell(Event::Warning(message));
     }

@@ -145,7 +145,6 @@ impl Walker {
         if let Some(position) = self.play.course.end(self.host) {
             self.play.run.tell(Event::Passed(self.play.stamp(position)));
         }
-        self.play.run.fleet.settle(self.host);
         self.end
     }
 
@@ -166,8 +165,9 @@ impl Walker {
         if course.is_stopped() {
             return;
         }
+        let activity = self.port.activity();
         poll_fn(|context| {
-            if self.poll_slots(context) {
+            if self.poll_slots(context) || self.port.activity() != activity {
                 return Poll::Ready(());
             }
             changed.as_mut().poll(context)
@@ -353,21 +353,18 @@ impl Walker {
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
-                self.invalidate_behind(index, &change.footprint);
-                self.port.mark_unknown(change.footprint.clone(), format!("`{}` has not run", change.what));
-                self.port.predict(&identity, &change.effects);
+                let touched = self.port.take_in(&identity, &change, true);
+                self.drop_touched(index, &touched);
                 self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
                 true
             }
             Some(Waiting::Change { identity, change, check: false }) => {
-                self.invalidate_behind(index, &change.footprint);
+                let touched = self.port.take_in(&identity, &change, false);
+                self.drop_touched(index, &touched);
                 let slot = &mut self.window[index];
                 slot.unconfirmed = true;
                 let retries = slot.call.as_ref().is_some_and(|call| call.retry.is_some());
                 let ahead = change.certain && self.play.run.options.window > 1 && !self.play.strict && !retries;
-                if change.certain {
-                    self.port.predict(&identity, &change.effects);
-                }
                 self.staged.push(Staged { slot: id, identity, change });
                 if ahead {
                     self.port.resolve(id, Ok(Applied::default()));
@@ -377,9 +374,8 @@ impl Walker {
         }
     }
 
-    /// Drops every invocation behind `index` that used an answer which the change may alter, and all behind it.
-    fn invalidate_behind(&mut self, index: usize, footprint: &crate::host::Footprint) {
-        let touched = self.port.invalidate(footprint);
+    /// Drops the first invocation behind `index` that used an answer which is forgotten, and all behind it.
+    fn drop_touched(&mut self, index: usize, touched: &[SlotId]) {
         let first = (index + 1..self.window.len()).find(|behind| touched.contains(&self.window[*behind].id));
         if let Some(first) = first {
             self.drop_from(first);

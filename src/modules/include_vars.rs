@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing::context_of;
+    use crate::modules::testing::context_with;
     use crate::template::SearchPath;
     use crate::value::object;
 
@@ -197,7 +197,7 @@ mod tests {
             task_dir: Some(root.join("roles/tune/tasks")),
             playbook_dir: root.to_owned(),
         };
-        let context = context_of([("limits", object([("soft", 1.into()), ("hard", 2.into())]).into())]);
+        let context = context_with([("limits", object([("soft", 1.into()), ("hard", 2.into())]).into())]);
         let args = validate(&MODULE, &object(given)).map_err(|failure| failure.message)?;
         match include(&args, &context.with_search(Arc::new(search))) {
             Ok(outcome) => match outcome.effect {

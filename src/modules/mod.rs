@@ -9,6 +9,8 @@ pub mod args;
 pub mod argument_spec;
 mod assert;
 mod command;
+mod copy;
+mod cpuset;
 mod debug;
 pub mod engine_actions;
 mod execution;
@@ -18,16 +20,20 @@ pub mod file_common;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
+mod irq_affinity;
 mod kernel_write;
 mod lineinfile;
+mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod packet_steering;
 mod pause;
 mod ping;
 mod raw;
 mod script;
 mod service;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -38,10 +44,16 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod template;
+mod unit;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
+
+#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -59,6 +71,7 @@ pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
     &command::MODULE,
+    &copy::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -71,6 +84,7 @@ pub const MODULES: &[&Module] = &[
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &pause::MODULE,
@@ -87,6 +101,7 @@ pub const MODULES: &[&Module] = &[
     &sysctl::MODULE,
     &systemd_service::MODULE,
     &validate_argument_spec::MODULE,
+    &template::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -12,7 +12,7 @@ use crate::connect::shell::{Guard, Request, Response};
 use crate::connect::{Connection, HostKeyChecking, Identity, Target, Transport};
 use crate::host::port::Waiting;
 use crate::host::{Applied, Change, Failure, Host, Inverse, Port, Query, SlotId, Step};
-use crate::template::Context;
+use crate::template::{Context, SearchPath, Warnings};
 use crate::value::{Map, Value};
 
 use super::args::validate;
@@ -52,7 +52,7 @@ pub fn check_module(module: &'static Module, args: &[(&str, Value)]) -> Result<O
 
 /// Runs a module and keeps its changes.
 pub fn play(module: &'static Module, args: &[(&str, Value)], play: &Play) -> Played {
-    play_in(module, args, play, crate::modules::testing::context())
+    play_in(module, args, play, context())
 }
 
 /// Runs a module with a template context of the test's own.
@@ -210,21 +210,26 @@ fn local() -> Target {
 
 /// A context without any variable.
 pub fn context() -> Context {
-    context_of([])
+    context_of(Map::new(), Arc::default())
+}
+
+/// A context with these variables and search path.
+pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
+    struct Nothing;
+    impl crate::template::Scope for Nothing {
+        fn get(&self, _: &str) -> Result<Option<Value>, crate::value::Interruption> {
+            Ok(None)
+        }
+        fn names(&self) -> Vec<String> {
+            Vec::new()
+        }
+    }
+    Context::new(Arc::new(Nothing), search, Warnings::default()).with_variables(variables)
 }
 
 /// A context with these variables.
-pub fn context_of<const N: usize>(variables: [(&str, Value); N]) -> Context {
-    struct Variables(Map);
-    impl crate::template::Scope for Variables {
-        fn get(&self, name: &str) -> Result<Option<Value>, crate::value::Interruption> {
-            Ok(self.0.get(name).cloned())
-        }
-        fn names(&self) -> Vec<String> {
-            self.0.keys().map(|name| name.to_string()).collect()
-        }
-    }
-    Context::new(Arc::new(Variables(crate::value::object(variables))), Arc::default(), Default::default())
+pub fn context_with<const N: usize>(variables: [(&str, Value); N]) -> Context {
+    context_of(crate::value::object(variables), Arc::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

@@ -137,3 +137,65 @@ fn conditions_hold_where_ansible_holds_them() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
+
+/// Templates where our answer is not 2.19's, and why.
+const BREADTH_OURS: &[(&str, &str, &str)] = &[
+    (
+        "{{ ['a','A','b'] | unique }} {{ ['a','A','b'] | unique(case_sensitive=true) }} {{ users | unique(attribute='groups') | map(attribute='name') | list }}",
+        "['a', 'b'] ['a', 'A', 'b'] ['ann', 'Bob', 'cy']",
+        "Python cannot tell lists apart in a set; we can",
+    ),
+    ("{{ nosuch | type_debug }}", "AnsibleUndefined", "the name before 2.19"),
+    (
+        "{{ range(3) }} {{ range(1,10,3) | list }} {{ range(5, 0, -2) | list }}x",
+        "[0, 1, 2] [1, 4, 7] [5, 3, 1]x",
+        "a range is a list",
+    ),
+    (
+        "{% for i in range(10) %}{% if i == 2 %}{% continue %}{% endif %}{% if i > 4 %}{% break %}{% endif %}{{ i }}{% endfor %}",
+        "0134",
+        "loop controls need a setting in Ansible; they are always on",
+    ),
+    ("{% do l.append(4) %}x", "x", "`do` needs a setting in Ansible; it is always on"),
+    (
+        "{{ lookup('dict', m) }} {{ lookup('indexed_items', ['a','b']) }} {{ query('flattened', [1,[2,[3]]]) | default('x') }}",
+        "[{'key': 'b', 'value': 2}, {'key': 'a', 'value': 1}] [[0, 'a'], [1, 'b']] [1, 2, 3]",
+        "`flattened` comes with the community collection",
+    ),
+];
+
+/// Templates that both refuse, in other words.
+const BREADTH_WORDS: &[&str] = &[
+    "{{ lookup('file', '/nonexist') }}",
+    "{{ lookup('pipe', 'exit 3') }}",
+    "{{ 'x' | upper('extra') }}",
+    "{{ 'x' | replace(nope=1) }}",
+    "{{ -l | first }}",
+];
+
+#[test]
+fn every_filter_test_and_statement_gives_what_ansible_gives() {
+    let breadth = golden("expr_breadth.json");
+    let context = context(&breadth["vars"]);
+    let mut failures = Vec::new();
+    for case in breadth["cases"].as_array().expect("cases") {
+        let template = case["template"].as_str().expect("template");
+        let result = context.value(&Value::written(template));
+        let ours = BREADTH_OURS.iter().find(|(ours, _, _)| *ours == template);
+        let same = match (&result, case.get("error"), ours) {
+            (Ok(value), _, Some((_, expected, _))) => value.to_json() == **expected,
+            (Ok(value), None, None) => value.to_json() == case["value"],
+            (Err(error), Some(_), None) => {
+                let expected = searchable(case["message"].as_str().unwrap_or_default());
+                BREADTH_WORDS.contains(&template) || error.message().to_lowercase().contains(&expected)
+            }
+            _ => false,
+        };
+        if !same {
+            let expected = case.get("message").unwrap_or(&case["value"]);
+            let got = result.map(|value| value.to_json().to_string());
+            failures.push(format!("{template}\n  expected: {expected}\n  got:      {got:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod expr;
-mod expr;
+mod flow;
 mod free_form;
 mod generated;
 mod inventory;
+mod support;
 mod yaml;
