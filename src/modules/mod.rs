@@ -15,6 +15,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod group_by;
@@ -45,15 +47,10 @@ mod sysctl;
 mod systemd_service;
 mod sysv;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
-
-#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -100,8 +97,8 @@ pub const MODULES: &[&Module] = &[
     &stat::MODULE,
     &sysctl::MODULE,
     &systemd_service::MODULE,
-    &validate_argument_spec::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

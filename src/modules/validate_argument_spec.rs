@@ -59,12 +59,12 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
 mod tests {
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing::context_of;
+    use crate::modules::testing::context_with;
     use crate::value::object;
 
     #[test]
     fn variables_and_given_values_are_checked() {
-        let context = context_of([("queues", Value::written("{{ cores }}")), ("cores", "many".into())]);
+        let context = context_with([("queues", Value::written("{{ cores }}")), ("cores", "many".into())]);
         let option = |kind: &str| Value::from(object([("type", kind.into())]));
         let spec = object([("queues", option("int")), ("absent", option("str"))]);
         let checked = |provided: Map| {
