@@ -8,6 +8,8 @@ mod add_host;
 pub mod args;
 pub mod argument_spec;
 mod assert;
+mod bios_facts;
+mod bios_tickets;
 mod command;
 mod copy;
 mod cpuset;
@@ -19,6 +21,7 @@ mod fail;
 mod fake_systemd;
 mod file;
 pub mod file_common;
+mod firewall;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
@@ -52,6 +55,8 @@ pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
 
+
+#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,8 +72,11 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
     &command::MODULE,
     &copy::MODULE,
+    &cpuset::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -78,17 +86,20 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
     &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
