@@ -55,7 +55,6 @@ pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
 
-
 #[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
