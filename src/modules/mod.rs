@@ -7,6 +7,7 @@
 mod add_host;
 pub mod args;
 mod assemble;
+pub mod argument_spec;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
@@ -19,6 +20,8 @@ pub mod engine_actions;
 mod execution;
 mod fail;
 mod fetch;
+#[cfg(test)]
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod find;
@@ -48,15 +51,15 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -112,9 +115,11 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
