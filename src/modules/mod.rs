@@ -6,8 +6,8 @@
 
 mod add_host;
 pub mod args;
-mod assemble;
 pub mod argument_spec;
+mod assemble;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
@@ -20,8 +20,6 @@ pub mod engine_actions;
 mod execution;
 mod fail;
 mod fetch;
-#[cfg(test)]
-mod fake_systemd;
 mod file;
 pub mod file_common;
 mod find;
@@ -56,10 +54,12 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-#[cfg(test)]
-pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
+#[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
