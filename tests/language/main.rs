@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod expr;
-mod expr;
 mod free_form;
 mod generated;
 mod inventory;
