@@ -10,6 +10,7 @@ mod error;
 mod eval;
 mod filters;
 mod globals;
+mod jmespath;
 mod lookups;
 mod methods;
 mod parse;

@@ -22,6 +22,7 @@ use std::sync::{Arc, LazyLock};
 pub use lists::{cartesian, flatten_into, subelements_of};
 pub use paths::glob;
 pub use values::parse_int;
+pub use yaml_json::{parse_json, to_compact_json};
 
 use super::call::Entry;
 use super::error::{Result, TemplateError, TemplateErrorKind};
