@@ -308,6 +308,15 @@ fn a_header_overrides_the_syntax_and_final_newlines_are_kept() {
 }
 
 #[test]
+fn appending_costs_no_copy_of_the_list() {
+    let started = std::time::Instant::now();
+    let text = "{% set l = [] %}{% set d = {} %}{% for i in range(20000) %}{% set _ = l.append(i) %}{% set _ = d.update({i: i}) %}{% endfor %}{{ l | length + d | length }}";
+    assert_eq!(context([]).value(&written(text)).ok(), Some(Value::Int(40_000)));
+    // copying would take minutes
+    assert!(started.elapsed().as_secs() < 20);
+}
+
+#[test]
 fn deep_nesting_is_an_error_not_a_crash() {
     let run = || {
         let deep = format!("{{{{ {}1{} }}}}", "(".repeat(70), ")".repeat(70));
