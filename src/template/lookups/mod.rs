@@ -7,6 +7,8 @@ mod hosts;
 mod lists;
 mod password;
 mod sequence;
+#[cfg(test)]
+mod tests;
 mod variables;
 
 use std::collections::HashMap;
