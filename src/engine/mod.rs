@@ -26,8 +26,3 @@ pub mod steer;
 pub mod view;
 pub mod walk;
 pub mod window;
-
-#[cfg(test)]
-pub(crate) mod testing;
-#[cfg(test)]
-mod tests;

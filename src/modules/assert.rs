@@ -57,12 +57,12 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
 mod tests {
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing::context_of;
+    use crate::modules::testing::context_with;
     use crate::value::object;
 
     fn checked<const N: usize>(given: [(&str, Value); N]) -> Result<String, (String, String)> {
         let args = validate(&MODULE, &object(given)).unwrap();
-        match check(&args, &context_of([("cores", 128.into())])) {
+        match check(&args, &context_with([("cores", 128.into())])) {
             Ok(outcome) => Ok(outcome.result["msg"].to_string()),
             Err(failure) => {
                 Err((failure.message, failure.result.get("assertion").cloned().unwrap_or_default().to_string()))

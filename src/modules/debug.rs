@@ -50,12 +50,12 @@ fn show(args: &Args, settings: &Settings, context: &Context) -> Result<Outcome, 
 mod tests {
     use super::*;
     use crate::modules::args::validate;
-    use crate::modules::testing::context_of;
+    use crate::modules::testing::context_with;
     use crate::value::object;
 
     fn shown<const N: usize>(given: [(&str, Value); N]) -> String {
         let args = validate(&MODULE, &object(given)).unwrap();
-        let context = context_of([("cores", 128.into()), ("nodes", Value::list(vec![0.into(), 1.into()]))]);
+        let context = context_with([("cores", 128.into()), ("nodes", Value::list(vec![0.into(), 1.into()]))]);
         match show(&args, &Settings::default(), &context) {
             Ok(outcome) => Value::from(outcome.result).to_repr(),
             Err(failure) => failure.message,

@@ -1,7 +1,10 @@
 //! What the modules for network devices have in common: the name, and the device that carries this connection.
 
+use crate::connect::shell::quote;
 use crate::host::reads::Script;
 use crate::host::{Failure, Footprint, Host};
+use crate::tuning::cpu_set::CpuSet;
+use crate::tuning::topology::parse_device_node;
 
 use super::{Arg, Args, Type};
 
@@ -31,6 +34,72 @@ pub(super) fn name_check(name: &str) -> Result<(), Failure> {
         return Err(Failure::new(format!("`{name}` cannot be the name of a feature")));
     }
     Ok(())
+}
+
+/// CPUs of a list argument in the order they were written: `[8, "0-3"]`.
+pub(super) fn cpu_list(args: &Args, name: &str) -> Result<Vec<u32>, Failure> {
+    let mut cpus = Vec::new();
+    for item in args.list(name) {
+        cpus.extend(CpuSet::parse(&item)?.iter());
+    }
+    Ok(cpus)
+}
+
+/// A physical device: the interface itself, or one that it is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Device {
+    pub interface: String,
+    /// The memory node that it is attached to, if known.
+    pub node: Option<u32>,
+    pub interrupts: CpuSet,
+}
+
+/// Finds the devices of an interface and the numbers of their interrupts. Bonds, bridges and VLANs are followed down.
+pub(super) async fn read_devices(host: &Host, interface: &str) -> Result<Vec<Device>, Failure> {
+    let text = format!(
+        r#"d={}
+[ -e "/sys/class/net/$d" ] || exit 3
+while [ -n "$d" ]; do
+  n=
+  for i in $d; do
+    if p=$(readlink -f "/sys/class/net/$i/device") && [ -n "$p" ] && [ -e "$p" ]; then
+      case ${{p##*/}} in virtio*) p=${{p%/*}} ;; esac
+      printf 'interface=%s\n' "$i"
+      if read -r v <"$p/numa_node"; then printf 'node=%s\n' "$v"; fi
+      if [ -d "$p/msi_irqs" ]; then
+        for q in "$p"/msi_irqs/*; do printf 'irq=%s\n' "${{q##*/}}"; done
+      elif read -r v <"$p/irq"; then
+        printf 'irq=%s\n' "$v"
+      fi
+    else
+      for l in "/sys/class/net/$i"/lower_*; do [ -e "$l" ] && n="$n ${{l##*/lower_}}"; done
+    fi
+  done 2>/dev/null
+  d=$n
+done"#,
+        quote(interface)
+    );
+    let footprint = Footprint::named(format!("interrupts of {interface}"));
+    let answer = host.read(Script { text, footprint }).await?;
+    if answer.code == Some(3) {
+        return Err(Failure::new(format!("the host has no network device `{interface}`")));
+    }
+    Ok(parse_devices(&answer.text()))
+}
+
+fn parse_devices(text: &str) -> Vec<Device> {
+    let mut devices: Vec<Device> = Vec::new();
+    for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
+        match (key, devices.last_mut()) {
+            ("interface", _) => {
+                devices.push(Device { interface: value.to_owned(), node: None, interrupts: CpuSet::new() });
+            }
+            ("node", Some(device)) => device.node = parse_device_node(value),
+            ("irq", Some(device)) => device.interrupts.extend(value.trim().parse::<u32>()),
+            _ => {}
+        }
+    }
+    devices
 }
 
 /// The devices that carry this SSH connection: the one with the address it came to, and those it is made of. Empty for a
@@ -116,5 +185,17 @@ pub(super) mod testing {
         fn drop(&mut self) {
             let _ = Command::new("ip").args(["netns", "del", &self.name]).output();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_read_with_their_nodes() {
+        let devices = parse_devices("interface=eth0\nnode=1\nirq=40\nirq=41\ninterface=eth1\nnode=-1\nirq=50\n");
+        let shown: Vec<_> = devices.iter().map(|d| (d.interface.as_str(), d.node, d.interrupts.to_string())).collect();
+        assert_eq!(shown, [("eth0", Some(1), "40-41".to_owned()), ("eth1", None, "50".to_owned())]);
     }
 }

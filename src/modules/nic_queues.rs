@@ -4,7 +4,7 @@ use futures_util::join;
 
 use crate::connect::shell::{Response, quote};
 use crate::host::reads::{KernelFile, Script};
-use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Query, Step, Subject};
+use crate::host::{Change, Difference, Failure, Footprint, Inverse, Query, Step, Subject};
 use crate::tuning::channels::{
     ChannelPlan, Channels, Clamp, Report, parse_features, parse_report, plan_channels, plan_features, plan_rings,
     with_current,

@@ -112,8 +112,11 @@ impl Check<'_> {
         if literal_tags && !selected {
             return Reach::Never;
         }
+        let is_false = |ignore: &Written| ignore.value.to_ansible_bool() == Some(false);
+        // a failure may be what the playbook reckons with
+        let fatal = settings.ignore_errors.as_ref().is_none_or(is_false) && task.failed_when.is_empty();
         let always = |condition: &Written| matches!(condition.value, Value::Bool(true));
-        if certain && literal_tags && !task.is_handler && settings.when.iter().all(always) {
+        if certain && fatal && literal_tags && !task.is_handler && settings.when.iter().all(always) {
             Reach::Certain
         } else {
             Reach::Possible

@@ -159,7 +159,12 @@ impl Loader<'_> {
         let result = self.static_name(&file, &draft.own, around).and_then(|name| {
             let path = self.find_tasks(&name, &file.place, around, false)?;
             let settings = Arc::new(draft.own.below(&around.settings, Level::Block));
-            self.items_of_file(&path, &file.place, &Around { settings, ..around.clone() })
+            let items = self.items_of_file(&path, &file.place, &Around { settings, ..around.clone() })?;
+            if self.document(&path, None)?.root.is_none() {
+                let warning = Error::input(format!("`{}` holds no tasks", shown(&path).display()));
+                self.options.warn(warning.at(&file.place));
+            }
+            Ok(items)
         });
         self.keep(result).unwrap_or_default()
     }
@@ -253,10 +258,7 @@ impl Loader<'_> {
     pub fn items_of_file(&mut self, path: &Path, asked: &Place, around: &Around) -> Result<Vec<Item>> {
         self.within(path, asked, "importing", |loader| {
             let document = loader.document(path, Some(asked))?;
-            let Some(root) = &document.root else {
-                loader.options.warn(Error::input(format!("`{}` holds no tasks", shown(path).display())).at(asked));
-                return Ok(Vec::new());
-            };
+            let Some(root) = &document.root else { return Ok(Vec::new()) };
             let directory = path.parent().unwrap_or(path).to_owned();
             Ok(loader.items(root, &Around { directory, ..around.clone() }))
         })
@@ -287,7 +289,7 @@ impl Loader<'_> {
     fn task_candidates(&self, name: &str, around: &Around, is_include: bool) -> Vec<PathBuf> {
         let path = Path::new(name);
         if path.is_absolute() || name.starts_with('~') {
-            return vec![crate::template::expand_home(name)];
+            return vec![absolute(&crate::template::expand_home(name))];
         }
         let beside = around.directory.join(path);
         let mut candidates = Vec::new();

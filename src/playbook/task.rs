@@ -506,8 +506,10 @@ pub(super) fn text_of(key: &Node) -> &str {
     key.as_str().unwrap_or_default()
 }
 
+/// True for the keywords of all things, except those that are names of modules too.
 fn is_known_keyword(key: &Node) -> bool {
-    keywords::KEYWORDS.iter().any(|keyword| keyword.name == text_of(key))
+    !matches!(text_of(key), "user" | "gather_facts")
+        && keywords::KEYWORDS.iter().any(|keyword| keyword.name == text_of(key))
 }
 
 /// True if a key is a keyword of something else, or nearly one that can stand here.

@@ -49,12 +49,12 @@ async fn sudo_and_su_with_and_without_password() {
     let mut connection = Connection::open(&server.password_target(&free)).await.unwrap();
     let root = becoming("sudo", "root", None);
     assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
-    assert_eq!(connection.counters().round_trips, 2);
+    assert_eq!(connection.counters().round_trips, 3);
     // each identity has a shell of its own, side by side
     assert_eq!(who(&mut connection, &login()).await, Ok(format!("{0} /home/{0}", free.name)));
-    assert_eq!(connection.counters().round_trips, 4);
-    assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
     assert_eq!(connection.counters().round_trips, 5);
+    assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
+    assert_eq!(connection.counters().round_trips, 6);
     let other = becoming("sudo", &none.name, None);
     assert_eq!(who(&mut connection, &other).await, Ok(format!("{0} /home/{0}", none.name)));
     // a password that is not asked for does no harm

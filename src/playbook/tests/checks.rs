@@ -29,6 +29,9 @@ fn an_unknown_module_is_an_error_where_it_is_certainly_reached() {
         ("    - meta: end_play\n      when: x\n    - shel:", false),
         ("    - include_tasks: x.yml\n    - shel:", false),
         ("    - shel:\n      tags: '{{ t }}'", false),
+        ("    - shel:\n      ignore_errors: yes", false),
+        ("    - shel:\n      ignore_errors: no", true),
+        ("    - shel:\n      failed_when: false", false),
     ];
     for (text, certain) in cases {
         let project = tasks(&format!("{text}\n"));
