@@ -6,6 +6,7 @@ mod lists;
 mod maps;
 mod markup;
 mod math;
+mod network;
 mod paths;
 mod regex;
 mod sets;
@@ -47,6 +48,7 @@ static TABLES: &[&[Filter]] = &[
     regex::FILTERS,
     yaml_json::FILTERS,
     time::FILTERS,
+    network::FILTERS,
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Filter> {
