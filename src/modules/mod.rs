@@ -19,6 +19,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -60,6 +62,7 @@ mod validate_argument_spec;
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
