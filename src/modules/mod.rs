@@ -19,8 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -62,7 +60,6 @@ mod validate_argument_spec;
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
