@@ -127,7 +127,13 @@ impl Loader<'_> {
     }
 
     fn top(&self, directory: &Path, settings: &Settings) -> Around {
-        Around { settings: Arc::new(settings.clone()), role: None, directory: directory.to_owned(), is_handler: false }
+        Around {
+            settings: Arc::new(settings.clone()),
+            role: None,
+            directory: directory.to_owned(),
+            is_handler: false,
+            in_block: false,
+        }
     }
 
     fn play(&mut self, node: &Node, directory: &Path, imported: &Imported) -> Option<Play> {
