@@ -5,7 +5,7 @@
 //!
 //! | mark | the bytes before it |
 //! |---|---|
-//! | `b BASE64` | noise: what came before the batch |
+//! | `b BASE64`, `b BASE64 TOKEN` | noise: what came before the batch; the token that holds from here |
 //! | `o INDEX CODE ALIASED` | the output of one request |
 //! | `g CODE INDEX…` | `path:line` lines of many files |
 //! | `s CODE INDEX:ALIASED…`, `S …` | a line of stat for each file that could be looked at |
@@ -23,9 +23,17 @@ use super::shell::{Request, Response, Verb};
 /// So much of what is skipped is kept for error messages.
 const NOISE: usize = 4096;
 
+/// Noise beyond this is forgotten as it comes.
+const ENDLESS: usize = 1024 * 1024;
+
+/// No token of a host is shorter: nothing else could be told from it.
+const SHORTEST: usize = 16;
+
 /// One stream, cut at its marks.
 #[derive(Debug, Default)]
 struct Stream {
+    token: Vec<u8>,
+    begun: bool,
     pending: Vec<u8>,
     /// No mark begins before this place of `pending`.
     searched: usize,
@@ -33,10 +41,14 @@ struct Stream {
 }
 
 impl Stream {
-    fn feed(&mut self, token: &[u8], bytes: &[u8]) {
+    fn new(token: &Token) -> Stream {
+        Stream { token: token.whole().into_bytes(), ..Stream::default() }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
-        while let Some(begin) = find(&self.pending[self.searched..], token).map(|at| at + self.searched) {
-            let words = begin + token.len();
+        while let Some(begin) = find(&self.pending[self.searched..], &self.token).map(|at| at + self.searched) {
+            let words = begin + self.token.len();
             let Some(length) = self.pending[words..].iter().position(|&byte| byte == b'\n') else {
                 self.searched = begin;
                 return;
@@ -46,9 +58,21 @@ impl Stream {
             let mut payload = std::mem::replace(&mut self.pending, rest);
             payload.truncate(begin);
             self.searched = 0;
+            if !std::mem::replace(&mut self.begun, true)
+                && let Some(token) = mark.strip_prefix("b ").and_then(|words| words.split(' ').nth(1))
+                && token.len() >= SHORTEST
+            {
+                self.token = token.as_bytes().to_vec();
+            }
             self.frames.push_back((payload, mark));
         }
-        self.searched = self.pending.len().saturating_sub(token.len() - 1);
+        self.searched = self.pending.len().saturating_sub(self.token.len() - 1);
+        if !self.begun && self.pending.len() > ENDLESS {
+            // a host that talks without end is not listened to without end
+            let kept = self.pending.split_off(self.pending.len() - NOISE);
+            self.pending = kept;
+            self.searched = 0;
+        }
     }
 }
 
@@ -71,7 +95,6 @@ pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 /// The answers to one batch, as they arrive.
 #[derive(Debug)]
 pub(super) struct Answers<'a> {
-    token: Vec<u8>,
     requests: &'a [Request],
     stdout: Stream,
     stderr: Stream,
@@ -89,10 +112,9 @@ pub(super) struct Garbled(pub(super) String);
 impl<'a> Answers<'a> {
     pub(super) fn new(token: &Token, requests: &'a [Request]) -> Answers<'a> {
         Answers {
-            token: token.whole().into_bytes(),
             requests,
-            stdout: Stream::default(),
-            stderr: Stream::default(),
+            stdout: Stream::new(token),
+            stderr: Stream::new(token),
             responses: vec![Response::default(); requests.len()],
             links: HashMap::new(),
             began: None,
@@ -102,12 +124,12 @@ impl<'a> Answers<'a> {
     }
 
     pub(super) fn feed_stdout(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        self.stdout.feed(&self.token, bytes);
+        self.stdout.feed(bytes);
         self.take_frames()
     }
 
     pub(super) fn feed_stderr(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
-        self.stderr.feed(&self.token, bytes);
+        self.stderr.feed(bytes);
         self.take_frames()
     }
 
@@ -340,4 +362,137 @@ fn unit_blocks(stdout: &[u8]) -> Vec<Vec<u8>> {
     }
     blocks.retain(|block| !block.is_empty());
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::shell::Guard;
+
+    fn request(verb: Verb) -> Request {
+        Request { verb, guard: Guard::Always, expect: None, writes: None }
+    }
+
+    fn token() -> Token {
+        Token { first: "TOK".into(), second: "EN".into() }
+    }
+
+    #[test]
+    fn frames_are_found_wherever_the_streams_are_cut() {
+        let requests = [
+            request(Verb::Script { text: "one".into(), stdin: None }),
+            request(Verb::Line { path: "/proc/two".into() }),
+            request(Verb::Script { text: "not run".into(), stdin: None }),
+        ];
+        let stdout = b"motd TOKE\nTOKEN b 1\nout\0TOK\nTOKEN o 0 3 0\ntwo\nTOKEN o 1 0 1\nTOKEN e\nlate";
+        let stderr = b"lecture\nTOKEN b 1\nerrTOKEN o 0 3 0\nTOKEN o 1 0 1\nTOKEN e\n";
+        for cut in 0..stdout.len() {
+            let mut answers = Answers::new(&token(), &requests);
+            answers.feed_stdout(&stdout[..cut]).unwrap();
+            answers.feed_stderr(&stderr[..cut.min(stderr.len() - 1)]).unwrap();
+            assert!(!answers.ended());
+            answers.feed_stderr(&stderr[cut.min(stderr.len() - 1)..]).unwrap();
+            answers.feed_stdout(&stdout[cut..]).unwrap();
+            assert!(answers.ended() && answers.began() == Some(Features { base64: true }), "cut at {cut}");
+            assert_eq!(answers.noise(), "lecture\nmotd TOKE\nlate");
+            let responses = answers.into_responses();
+            let first = Response { stderr: b"err".to_vec(), code: Some(3), ..Response::output(*b"out\0TOK\n") };
+            assert_eq!(responses[0], first, "cut at {cut}");
+            assert_eq!(responses[1], Response { aliased: true, ..Response::output(*b"two") }, "cut at {cut}");
+            assert_eq!(responses[2], Response::default());
+        }
+    }
+
+    #[test]
+    fn endless_noise_is_forgotten() {
+        let mut answers = Answers::new(&token(), &[]);
+        for _ in 0..100 {
+            answers.feed_stdout(&[b'x'; 100_000]).unwrap();
+            assert!(answers.stdout.pending.len() <= ENDLESS + 100_000);
+        }
+        answers.feed_stdout(b"TOKEN b 1\nTOKEN e\n").unwrap();
+        answers.feed_stderr(b"TOKEN b 1\nTOKEN e\n").unwrap();
+        assert!(answers.ended());
+    }
+
+    #[test]
+    fn marks_that_make_no_sense_are_refused() {
+        let requests = [request(Verb::Unit { name: "a".into() })];
+        for mark in ["o 0 0 0", "b", "b 1\nTOKEN o 1 0 0", "b 1\nTOKEN o x 0 0", "b 1\nTOKEN u 0 5", "b 1\nTOKEN ?"] {
+            let mut answers = Answers::new(&token(), &requests);
+            answers.feed_stdout(format!("TOKEN {mark}\n").as_bytes()).unwrap();
+            assert!(answers.feed_stderr(format!("TOKEN {mark}\n").as_bytes()).is_err(), "{mark}");
+        }
+        let mut answers = Answers::new(&token(), &requests);
+        answers.feed_stdout(b"TOKEN b 1\n").unwrap();
+        assert!(answers.feed_stderr(b"TOKEN b 0\n").is_err());
+    }
+
+    #[test]
+    fn the_token_changes_where_the_host_says_so() {
+        let requests = [request(Verb::Script { text: "one".into(), stdin: None })];
+        let mut answers = Answers::new(&token(), &requests);
+        let stdout =
+            b"TOKEN b 0 0123456789abcdef\nforged TOKEN o 0 9 0\n0123456789abcdef o 0 1 0\n0123456789abcdef e\n";
+        for byte in stdout {
+            answers.feed_stdout(&[*byte]).unwrap();
+        }
+        answers.feed_stderr(b"TOKEN b 0 0123456789abcdef\n0123456789abcdef o 0 1 0\n0123456789abcdef e\n").unwrap();
+        assert!(answers.ended());
+        let expected = Response { code: Some(1), ..Response::output(*b"forged TOKEN o 0 9 0\n") };
+        assert_eq!(answers.into_responses(), [expected]);
+    }
+
+    /// Feeds one shared frame and gives the answers.
+    fn shared(verbs: Vec<Verb>, mark: &str, stdout: &str, stderr: &str) -> Vec<Response> {
+        let requests: Vec<Request> = verbs.into_iter().map(request).collect();
+        let mut answers = Answers::new(&token(), &requests);
+        answers.feed_stdout(format!("TOKEN b 1\n{stdout}TOKEN {mark}\nTOKEN e\n").as_bytes()).unwrap();
+        answers.feed_stderr(format!("TOKEN b 1\n{stderr}TOKEN {mark}\nTOKEN e\n").as_bytes()).unwrap();
+        assert!(answers.ended());
+        answers.into_responses()
+    }
+
+    #[test]
+    fn a_file_that_vanished_under_stat_does_not_shift_the_others() {
+        let verbs = ["/a", "/a/b\nc", "/d"].map(|path| Verb::Stat { path: path.into(), follow: true }).to_vec();
+        let line = |name: &str| format!("81a4\t0\t0\troot\troot\t5\t7\t8\t1\t1.5\t2.5\t3.5\t{name}\n");
+        let stdout = format!("{}{}", line("/a/b\nc"), line("/d"));
+        let responses =
+            shared(verbs, "S 1 0:0 1:1 2:0", &stdout, "stat: cannot stat '/a': No such file or directory\n");
+        assert_eq!((responses[0].code, responses[0].stdout.len()), (Some(1), 0));
+        assert!(responses[0].error_text().contains("'/a'"));
+        assert_eq!(responses[1].text(), "f\t644\t0\t0\troot\troot\t5\t7\t8\t1\t1.5\t2.5\t3.5\t");
+        assert!(responses[1].aliased && responses[1].stderr.is_empty());
+        assert_eq!(responses[2].code, Some(0));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_told_from_an_empty_one() {
+        let verbs = ["/proc/sys/a", "/proc/sys/b", "/proc/sys/c"].map(|path| Verb::Line { path: path.into() }).to_vec();
+        let responses =
+            shared(verbs, "g 2 0 1 2", "/proc/sys/c:1\n/proc/sys/c:2\n", "grep: /proc/sys/a: Permission denied\n");
+        assert_eq!((responses[0].code, responses[0].error_text().contains("denied")), (Some(2), true));
+        assert_eq!((responses[1].code, responses[1].text().as_str()), (Some(0), ""));
+        assert_eq!((responses[2].code, responses[2].text().as_str()), (Some(0), "1\n2"));
+    }
+
+    #[test]
+    fn digests_go_to_their_files() {
+        let verbs =
+            ["/a", "/b\\c\nd", "/e"].map(|path| Verb::Checksum { path: path.into(), algorithm: "md5" }).to_vec();
+        let responses =
+            shared(verbs, "md5 1 0:0 1:0 2:0", "\\22  /b\\\\c\\nd\n33  /e\n", "md5sum: /a: Permission denied\n");
+        let texts: Vec<_> = responses.iter().map(|response| (response.code, response.text())).collect();
+        assert_eq!(texts, [(Some(1), String::new()), (Some(0), "22".into()), (Some(0), "33".into())]);
+    }
+
+    #[test]
+    fn blocks_of_units_are_not_given_to_others() {
+        let verbs = || ["a", "b"].map(|name| Verb::Unit { name: name.into() }).to_vec();
+        let responses = shared(verbs(), "u 0 0 1", "Id=a\nDescription=\n\nId=b\n", "");
+        assert_eq!((responses[0].text(), responses[1].text()), ("Id=a\nDescription=\n".into(), "Id=b\n".into()));
+        let responses = shared(verbs(), "u 0 0 1", "Id=a\n\nId=a2\n\nId=b\n", "");
+        assert_eq!((responses[0].code, responses[1].code), (Some(1), Some(1)));
+    }
 }

@@ -16,6 +16,9 @@ const GATHERED_BYTES: usize = 64 * 1024;
 /// Batches from this size on are announced, see `t_batch` in the prelude.
 const ANNOUNCED: usize = 16 * 1024;
 
+/// The longest command line that carries a first batch: fits one packet of any server (RFC 4253 section 6.1).
+const COMMAND: usize = 32_000;
+
 /// Standard input travels in `printf` calls of this many bytes each.
 const CHUNK: usize = 48 * 1024;
 
@@ -71,18 +74,54 @@ pub(super) fn prelude(token: &Token) -> Vec<u8> {
 /// Writes requests as one compound command, which a shell parses to its end before it runs any of it: a batch that
 /// was cut off on its way does nothing.
 pub(super) fn compose(requests: &[Request], features: Features) -> Vec<u8> {
-    let mut text = String::from("{ t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n");
+    let text = compound(requests, features, "t_mark \"b $t_base64\"");
+    if text.len() < ANNOUNCED {
+        return text.into_bytes();
+    }
+    format!("t_batch {}\n{text}", text.len()).into_bytes()
+}
+
+/// A command line that answers a first batch and goes on as a shell, which knows nothing of the prelude then. OpenSSH
+/// lets no data follow a command before it has started it: this way the first batch is not late. For reads only, as
+/// others on the host can see it, and for short ones. `token` is not used again.
+pub(super) fn first_command(program: &str, token: &Token, requests: &[Request]) -> Option<String> {
+    let read = |request: &Request| {
+        request.guard == Guard::Always
+            && request.writes.is_none()
+            && !matches!(request.verb, Verb::Script { stdin: Some(_), .. })
+    };
+    if !requests.iter().all(read) {
+        return None;
+    }
+    let mut text = prelude(&Token { first: token.whole(), second: String::new() });
+    text.extend_from_slice(compound(requests, Features::default(), "t_announce").as_bytes());
+    text.extend_from_slice(format!("cd \"$t_home\" 2>/dev/null; exec {program}\n").as_bytes());
+    // octal where any login shell might see more than a character; within quotes no shell touches the rest
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.,:;=+/@#(){}[]<>|&*?^~".contains(&byte);
+    let mut command = format!("exec {program} -c 'eval \"$(printf \"");
+    for byte in text {
+        if plain(byte) {
+            command.push(char::from(byte));
+        } else {
+            let _ = write!(command, "\\{byte:03o}");
+        }
+    }
+    command.push_str("\")\"'");
+    (command.len() <= COMMAND).then_some(command)
+}
+
+/// The compound command of a batch; `begin` says that it begins.
+fn compound(requests: &[Request], features: Features, begin: &str) -> String {
+    // two pairs of braces: a redirection that was cut off would still be one
+    let mut text = format!("{{ {{ t_ok=true t_dir= t_a=0; {begin}\n");
     let mut start = 0;
     while start < requests.len() {
         let length = requests[start..].iter().position(changes).map_or(requests.len() - start, |position| position + 1);
         compose_segment(&mut text, start, &requests[start..start + length], features);
         start += length;
     }
-    text.push_str("t_mark e; } </dev/null\n");
-    if text.len() < ANNOUNCED {
-        return text.into_bytes();
-    }
-    format!("t_batch {}\n{text}", text.len()).into_bytes()
+    text.push_str("t_mark e; } </dev/null; }\n");
+    text
 }
 
 /// True for a request that may alter what reads behind it see: no read behind it may be answered before it.
@@ -269,8 +308,10 @@ fn compose_stdin(text: &mut String, stdin: &[u8], features: Features) {
     } else {
         for chunk in stdin.chunks(CHUNK) {
             text.push_str("printf '");
-            for &byte in chunk {
+            for (place, &byte) in chunk.iter().enumerate() {
                 match byte {
+                    // or else the format would be taken for an option
+                    b'-' if place == 0 => text.push_str("\\055"),
                     b'%' => text.push_str("%%"),
                     byte if plain(byte) => text.push(char::from(byte)),
                     byte => {
@@ -325,4 +366,128 @@ fn alias_check(path: &str) -> Alias {
 /// True if the path of a request is known to be another name for its place without asking the host.
 pub(super) fn surely_aliased(verb: &Verb) -> bool {
     !matches!(verb, Verb::Unit { .. } | Verb::Script { .. }) && alias_check(subject(verb)) == Alias::Surely
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn request(verb: Verb) -> Request {
+        Request { verb, guard: Guard::Always, expect: None, writes: None }
+    }
+
+    fn script(text: &str) -> Request {
+        request(Verb::Script { text: text.to_owned(), stdin: None })
+    }
+
+    fn composed(requests: &[Request]) -> String {
+        let text = String::from_utf8(compose(requests, Features::default())).unwrap();
+        let body = text.strip_prefix("{ { t_ok=true t_dir= t_a=0; t_mark \"b $t_base64\"\n").unwrap();
+        body.strip_suffix("t_mark e; } </dev/null; }\n").unwrap().to_owned()
+    }
+
+    #[test]
+    fn reads_are_gathered_up_to_the_next_change() {
+        let stat = |path: &str| request(Verb::Stat { path: path.into(), follow: true });
+        let line = |path: &str| request(Verb::Line { path: path.into() });
+        let requests = [
+            stat("/etc/a"),
+            line("/proc/x"),
+            script("read"),
+            stat("/etc/b c"),
+            line("/sys/y"),
+            Request { guard: Guard::Chained, ..script("change") },
+            stat("/etc/a"),
+            stat("/etc/../d"),
+        ];
+        assert_eq!(
+            composed(&requests),
+            "t_many S 0 /etc/a /etc 3 '/etc/b c' /etc\n\
+             t_lines 1 /proc/x 4 /sys/y\n\
+             t_script read\nt_end 2 \"$?\"\nt_dir=\n\
+             if $t_ok; then t_script change\nt_end 5 \"$?\"\nt_chain; fi\nt_dir=\n\
+             t_many S 6 /etc/a /etc 7 /etc/../d ''\n"
+        );
+    }
+
+    #[test]
+    fn no_process_gets_too_many_paths() {
+        let stat = |index: usize| request(Verb::Stat { path: format!("/{index}"), follow: true });
+        let requests: Vec<Request> = (0..GATHERED * 2 + 1).map(stat).collect();
+        assert_eq!(composed(&requests).matches("t_many").count(), 3);
+    }
+
+    #[test]
+    fn input_is_written_as_printf_reads_it() {
+        let text = |stdin: &[u8], base64| {
+            let mut text = String::new();
+            compose_stdin(&mut text, stdin, Features { base64 });
+            text
+        };
+        assert_eq!(text(b"-a %'\\\n\0", false), "{ :\nprintf '\\055a %%\\047\\134\n\\000'\n} 2>/dev/null | ");
+        assert_eq!(text(&[0; 6], true), "{ :\nprintf %s AAAAAAAA\n} 2>/dev/null | base64 -d 2>/dev/null | ");
+        assert_eq!(text(&[0; 2], false), "{ :\nprintf '\\000\\000'\n} 2>/dev/null | ");
+    }
+
+    #[test]
+    fn blanks_are_taken_together() {
+        let cases = [("", ""), (" a \t b\n", "a b"), ("a\n \n", "a"), ("a \n b", "a \n b"), ("\n\t a\nb ", "a\nb")];
+        for (text, expected) in cases {
+            assert_eq!(normalise(text), expected, "{text:?}");
+        }
+    }
+
+    /// Feeds a shell and waits for its end.
+    fn feed(shell: &str, text: &[u8]) {
+        let mut words = shell.split(' ');
+        let mut child = Command::new(words.next().unwrap())
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // a shell that has read enough may be gone before the last byte
+        let _ = child.stdin.take().unwrap().write_all(text);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_batch_that_is_cut_off_does_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = Token::new([1; 16]);
+        let fill = "#".repeat(ANNOUNCED);
+        for shell in ["dash", "bash --posix", "busybox ash"] {
+            let program = shell.split(' ').next().unwrap();
+            if !["/bin", "/usr/bin"].iter().any(|folder| Path::new(folder).join(program).exists()) {
+                continue;
+            }
+            for long in [false, true] {
+                let done = folder.path().join(format!("{program} {long}"));
+                let touch = format!("echo done >'{}'", done.display());
+                let mut requests = vec![script(&touch), script(&touch)];
+                if long {
+                    requests.push(script(&fill));
+                }
+                let batch = compose(&requests, Features::default());
+                let send = |length: usize| {
+                    let mut text = prelude(&token);
+                    text.extend_from_slice(&batch[..length]);
+                    feed(shell, &text);
+                    done.exists()
+                };
+                // the last newline is not needed, the brace before it is
+                let end = batch.len() - 1;
+                let some = (0..end).step_by(if long { 1000 } else { 9 });
+                for length in some.chain(end - 20..end) {
+                    assert!(!send(length), "{shell}: {length} of {} bytes", batch.len());
+                }
+                assert!(send(batch.len()), "{shell}");
+            }
+        }
+    }
 }

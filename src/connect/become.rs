@@ -160,3 +160,70 @@ pub(super) fn missing_password(wanted: &Become) -> ConnectError {
 pub(super) fn incorrect_password(wanted: &Become) -> ConnectError {
     failed(format!("Incorrect {} password", wanted.method))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connect::Secret;
+
+    fn become_root(method: &str, password: bool, flags: Option<&str>) -> Become {
+        Become {
+            method: method.to_owned(),
+            user: "root".to_owned(),
+            password: password.then(|| Secret::new("hidden")),
+            exe: None,
+            flags: flags.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn flags_are_kept_and_made_to_fit() {
+        let token = Token { first: "A".into(), second: "B".into() };
+        let ask = "-p '[B-password-A]' -u root sh -c \"printf %s B-ready-''A; exec sh\"";
+        let cases = [
+            ("sudo", false, None, "exec env LC_ALL=C sudo -H -S -n -u root sh".to_owned()),
+            ("sudo", false, Some("-E"), "exec env LC_ALL=C sudo -E -n -u root sh".to_owned()),
+            ("sudo", false, Some("-nE"), "exec env LC_ALL=C sudo -nE -u root sh".to_owned()),
+            ("sudo", true, None, format!("exec env LC_ALL=C sudo -H -S {ask}")),
+            ("sudo", true, Some("-nE"), format!("exec env LC_ALL=C sudo -E -S {ask}")),
+            ("sudo", true, Some("--non-interactive --stdin"), format!("exec env LC_ALL=C sudo --stdin {ask}")),
+            ("su", true, Some("-l"), "exec env LC_ALL=C su -l root -c \"printf %s B-ready-''A; exec sh\"".to_owned()),
+        ];
+        for (method, password, flags, expected) in cases {
+            let start = start(&become_root(method, password, flags), "sh", &token).unwrap();
+            assert_eq!(start.command, expected);
+            assert!(!start.command.contains("hidden"));
+        }
+    }
+
+    #[test]
+    fn complaints_are_understood() {
+        let root = become_root("sudo", false, None);
+        let cases = [
+            ("sudo: a password is required", Some(1), "Missing sudo password"),
+            ("sudo: no tty present and no askpass program specified", Some(1), "Missing sudo password"),
+            ("Sorry, try again.\nsudo: 1 incorrect password attempt", Some(1), "Incorrect sudo password"),
+            ("sudo: sorry, you must have a tty to run sudo", Some(1), "sudo wants a terminal"),
+            ("bob is not in the sudoers file.", Some(1), "not allowed to become `root`"),
+            ("Sorry, user bob is not allowed to execute '/bin/sh' as root", Some(1), "not allowed to become `root`"),
+            ("sudo: unknown user: root", Some(1), "there is no user `root`"),
+            ("sh: 1: exec: sudo: not found", Some(127), "`sudo` was not found"),
+            ("something else", Some(3), "sudo ended with code 3 instead of becoming `root`: something else"),
+        ];
+        for (said, code, expected) in cases {
+            let message = refusal(&root, said, code).unwrap().message;
+            assert!(message.starts_with(expected), "{said}: {message}");
+        }
+        assert_eq!(refusal(&root, "", None), None);
+    }
+
+    #[test]
+    fn prompts_are_recognised() {
+        for said in ["Password: ", "lecture\nPassword:", "[sudo] password for bob: "] {
+            assert!(Prompt::Password.asked(said), "{said}");
+        }
+        for said in ["", "Password: \nPassword accepted", "Note:", "the password is old\nhello:"] {
+            assert!(!Prompt::Password.asked(said), "{said}");
+        }
+    }
+}

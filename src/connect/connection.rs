@@ -29,8 +29,10 @@ pub struct Connection {
 #[derive(Debug)]
 struct Shell {
     channel: Channel,
-    /// What its first frame said; `None`: nothing was sent to it yet.
+    /// What its first frame said; `None`: it has answered nothing yet.
     features: Option<Features>,
+    /// It knows the prelude.
+    prelude: bool,
 }
 
 impl Connection {
@@ -41,15 +43,13 @@ impl Connection {
 
     /// As [`Connection::open`], with the command line of a POSIX shell in place of `sh`.
     pub async fn open_with_shell(target: &Target, program: &str) -> Result<Connection, ConnectError> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random).map_err(|error| unreachable_error(format!("no random numbers: {error}")))?;
         let client = match target.transport {
             Transport::Local => None,
             Transport::Ssh => Some(Client::connect(target).await?),
         };
         Ok(Connection {
             target: target.clone(),
-            token: Token::new(random),
+            token: random_token()?,
             program: program.to_owned(),
             shells: HashMap::new(),
             client,
@@ -65,12 +65,11 @@ impl Connection {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
-        let mut shell = match self.shells.remove(identity) {
-            Some(shell) => shell,
-            None => self.open_shell(identity).await?,
+        let (mut shell, sent) = match self.shells.remove(identity) {
+            Some(shell) => (shell, None),
+            None => self.open_shell(identity, requests).await?,
         };
-        let (responses, features) = self.exchange(&mut shell.channel, shell.features, identity, requests).await?;
-        shell.features = Some(features);
+        let responses = self.exchange(&mut shell, sent, identity, requests).await?;
         self.shells.insert(identity.clone(), shell);
         Ok(responses)
     }
@@ -94,23 +93,49 @@ impl Connection {
         Instant::now() + self.target.connect_timeout
     }
 
-    async fn open_shell(&mut self, identity: &Identity) -> Result<Shell, ConnectError> {
+    /// Opens the shell of an identity. If the first batch has gone with it, also gives the token of its answer.
+    async fn open_shell(
+        &mut self,
+        identity: &Identity,
+        requests: &[Request],
+    ) -> Result<(Shell, Option<Token>), ConnectError> {
         let Start { command, dialogue } = match &identity.become_as {
             None => becoming::login(&self.program),
             Some(wanted) => becoming::start(wanted, &self.program, &self.token)?,
         };
         self.counters.round_trips += 1;
-        let mut channel = match &self.client {
-            None => local::open(&command)?,
-            Some(client) => match tokio::time::timeout(self.target.connect_timeout, client.open(&command)).await {
-                Ok(channel) => channel?,
-                Err(_) => return Err(unreachable_error("the server opens no channel in time")),
-            },
+        let mut sent = None;
+        let channel = match &self.client {
+            None => Ok(local::open(&command)?),
+            Some(client) => {
+                let mut waits = false;
+                let opening = client.open(|late| {
+                    let first = random_token().ok().filter(|_| late && identity.become_as.is_none());
+                    let first =
+                        first.and_then(|token| Some((batch::first_command(&self.program, &token, requests)?, token)));
+                    match first {
+                        Some((command, token)) => {
+                            self.counters.bytes_sent += command.len() as u64;
+                            sent = Some(token);
+                            command
+                        }
+                        None => {
+                            waits = late;
+                            command
+                        }
+                    }
+                });
+                let opened = tokio::time::timeout(self.target.connect_timeout, opening).await;
+                // the first answer in a dialogue comes with the permission to send
+                self.counters.round_trips += u64::from(waits && dialogue.is_none());
+                opened.unwrap_or_else(|_| Err(unreachable_error("the server opens no channel in time")))
+            }
         };
+        let mut channel = channel?;
         if let (Some(dialogue), Some(wanted)) = (dialogue, &identity.become_as) {
             self.converse(&mut channel, &dialogue, wanted).await?;
         }
-        Ok(Shell { channel, features: None })
+        Ok((Shell { channel, features: None, prelude: false }, sent))
     }
 
     /// Answers the question for a password and waits until the other user has been become.
@@ -164,19 +189,28 @@ impl Connection {
         }
     }
 
+    /// Sends a batch, unless it was `sent` with the shell, and waits for its answers.
     async fn exchange(
         &mut self,
-        channel: &mut Channel,
-        features: Option<Features>,
+        shell: &mut Shell,
+        sent: Option<Token>,
         identity: &Identity,
         requests: &[Request],
-    ) -> Result<(Vec<Response>, Features), ConnectError> {
-        let mut text = if features.is_none() { batch::prelude(&self.token) } else { Vec::new() };
-        text.extend_from_slice(&batch::compose(requests, features.unwrap_or_default()));
+    ) -> Result<Vec<Response>, ConnectError> {
+        let Shell { channel, features: known, prelude } = shell;
+        let features = *known;
         self.counters.round_trips += 1;
-        self.counters.bytes_sent += text.len() as u64;
-        channel.send(text);
-        let mut answers = Answers::new(&self.token, requests);
+        let token = if let Some(token) = sent {
+            token
+        } else {
+            let mut text = if *prelude { Vec::new() } else { batch::prelude(&self.token) };
+            *prelude = true;
+            text.extend_from_slice(&batch::compose(requests, features.unwrap_or_default()));
+            self.counters.bytes_sent += text.len() as u64;
+            channel.send(text);
+            self.token.clone()
+        };
+        let mut answers = Answers::new(&token, requests);
         // a batch may take as long as its commands do, but a shell that answers says so at once
         let mut deadline = features.is_none().then(|| self.deadline());
         loop {
@@ -202,7 +236,8 @@ impl Connection {
                 }
                 Event::Closed(closed) => {
                     let noise = answers.noise();
-                    if answers.began().is_none() && features.is_none() {
+                    let refused = closed.code.is_some() || (identity.become_as.is_some() && !noise.is_empty());
+                    if answers.began().is_none() && features.is_none() && refused {
                         return Err(self.lost(identity.become_as.as_ref(), &noise, &closed));
                     }
                     return Err(broken(answers.answered(), requests.len(), &noise, &closed));
@@ -211,8 +246,9 @@ impl Connection {
             fed.map_err(|garbled| unreachable_error(format!("the host's answers make no sense: {}", garbled.0)))?;
             if let Some(features) = answers.began() {
                 deadline = None;
+                *known = Some(features);
                 if answers.ended() {
-                    return Ok((answers.into_responses(), features));
+                    return Ok(answers.into_responses());
                 }
             }
         }
@@ -232,6 +268,12 @@ impl Connection {
             (None, None) => unreachable_error(format!("the connection broke before a shell answered{noise}")),
         }
     }
+}
+
+fn random_token() -> Result<Token, ConnectError> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| unreachable_error(format!("no random numbers: {error}")))?;
+    Ok(Token::new(random))
 }
 
 fn broken(answered: usize, asked: usize, noise: &str, closed: &Closed) -> ConnectError {

@@ -33,6 +33,16 @@ t_mark() {
   printf '%s %s\n' "$t_k$t_l" "$*" >&2
 }
 
+# t_announce: begins a batch whose text others could see (it came in an argument vector). They must not know how the
+# frames end, or a file of theirs could hold some: from here on the token is the kernel's.
+t_announce() {
+  t_x=
+  read -r t_x 2>/dev/null </proc/sys/kernel/random/uuid
+  [ "${#t_x}" -eq 36 ] || t_x=$(od -An -N16 -tx1 </dev/urandom | tr -d ' \n')
+  t_mark "b $t_base64${t_x:+ $t_x}"
+  t_k=${t_x:-$t_k} t_x=
+}
+
 # t_batch LENGTH: stands before each long batch. A shell that reads its input byte by byte takes the batch through one
 # `head` (a fork) instead, where head is known to read no byte too many; any other simply reads on.
 t_batch() {

@@ -48,10 +48,12 @@ pub const UNIT_PROPERTIES: &[&str] = &[
 /// When a request of a batch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Guard {
-    /// Whatever happened before it.
+    /// Whatever happened before it. A script of this kind that writes and expects nothing is a read: reads of a batch
+    /// may be answered in another order among themselves, but never across a change.
     Always,
     /// Only if every earlier guarded request of the same batch succeeded (code 0 and the output it expects,
-    /// and no path that was reached through a symbolic link, see [`Response::aliased`]).
+    /// and no path that was reached through a symbolic link, see [`Response::aliased`]). A script of this kind is a
+    /// change.
     Chained,
 }
 
@@ -60,7 +62,8 @@ pub enum Guard {
 pub struct Request {
     pub verb: Verb,
     pub guard: Guard,
-    /// The output (trimmed) without which the request counts as failed although its code is 0: the read-back.
+    /// The output without which the request counts as failed although its code is 0: the read-back. Trimmed, and runs
+    /// of blanks and tabs count as one. Stops a chain only: the code of the answer stays 0. NULs in the output are lost.
     pub expect: Option<String>,
     /// The path that a change writes: the answer says if it was reached through a symbolic link.
     pub writes: Option<String>,

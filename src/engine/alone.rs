@@ -59,24 +59,19 @@ async fn serve(port: &Port, slot: SlotId, lane: &Lane, state: &mut State) -> Res
             port.resolve(slot, Ok(Applied::default()));
         }
         Some(Waiting::Change { identity, change, check: true }) => {
-            port.invalidate(&change.footprint);
-            port.mark_unknown(change.footprint.clone(), format!("`{}` has not run", change.what));
-            port.predict(&identity, &change.effects);
+            port.take_in(&identity, &change, true);
             port.resolve(slot, Ok(Applied { check: true, ..Applied::default() }));
         }
         Some(Waiting::Change { identity, change, check: false }) => {
             let responses = lane.run_locked(state, &identity, &change_requests(&change)).await?;
             lane.note_foreign_change();
-            port.invalidate(&change.footprint);
+            port.take_in(&identity, &change, false);
             if !change.certain {
                 port.resolve(slot, Ok(Applied { responses, check: false }));
                 return Ok(());
             }
             match judge(&change, &responses) {
-                Verdict::Done => {
-                    port.predict(&identity, &change.effects);
-                    port.resolve(slot, Ok(Applied::default()));
-                }
+                Verdict::Done => port.resolve(slot, Ok(Applied::default())),
                 Verdict::DoneByAlias => {
                     port.forget_all();
                     port.resolve(slot, Ok(Applied::default()));

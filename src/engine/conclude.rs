@@ -216,6 +216,10 @@ pub fn exhausted(call: &Call, mut result: TaskResult) -> TaskResult {
     let map = Arc::make_mut(&mut result.result);
     map.insert("failed".into(), true.into());
     map.entry("msg".into()).or_insert_with(|| "the retries are used up and `until` never became true".into());
+    // Ansible counts the retries here, not the attempts
+    if let Some(retry) = &call.retry {
+        map.insert("attempts".into(), Value::from(retry.attempts - 1));
+    }
     result.status = Status::Failed;
     result.ignored = call.ignore_errors;
     result.notify.clear();

@@ -135,6 +135,10 @@ impl crate::vars::scope::Neighbours for Nobody {
     fn scope(&self, _name: &str) -> Result<Option<TaskScope>, crate::value::Interruption> {
         Ok(None)
     }
+
+    fn departed(&self) -> Result<Vec<Arc<str>>, crate::value::Interruption> {
+        Ok(Vec::new())
+    }
 }
 
 fn play_magic(play: &Play) -> Map {
@@ -344,6 +348,9 @@ async fn run_batch(
         }
     }
     run.tell(Event::BatchEnded { play: index, batch: number });
+    for host in &hosts {
+        run.fleet.settle(*host);
+    }
     for message in run.vars.warnings.take() {
         run.tell(Event::Warning(message));
     }

@@ -105,6 +105,8 @@ pub struct Change {
     pub certain: bool,
     /// What the reads would answer once it is made.
     pub effects: Vec<(Query, Response)>,
+    /// Paths below which there will be nothing: a directory that is made anew, a tree that is removed.
+    pub empties: Vec<String>,
 }
 
 impl Change {
@@ -118,6 +120,7 @@ impl Change {
             footprint,
             certain: true,
             effects: Vec::new(),
+            empties: Vec::new(),
         }
     }
 
@@ -141,6 +144,13 @@ impl Change {
     #[must_use]
     pub fn inverse(mut self, inverse: Inverse) -> Change {
         self.inverse = inverse;
+        self
+    }
+
+    /// There will be nothing below `path`, so what is asked of it need not be.
+    #[must_use]
+    pub fn leaves_empty(mut self, path: impl Into<String>) -> Change {
+        self.empties.push(path.into());
         self
     }
 

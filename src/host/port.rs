@@ -48,8 +48,18 @@ struct State {
     reads: HashMap<SlotId, Vec<(Question, bool)>>,
     waiting: HashMap<SlotId, Waiting>,
     resolved: HashMap<SlotId, Result<Applied, Failure>>,
-    /// Check mode: what recorded changes touched, so that the host's present answers say nothing.
-    unknown: Vec<(Footprint, String)>,
+    /// What changes did to what can be known without asking, oldest first.
+    history: Vec<Trace>,
+    /// Counts what invocations asked or waited for, so that a waiting engine notices.
+    activity: u64,
+}
+
+/// What a change left behind, as far as later reads are concerned.
+enum Trace {
+    /// There is nothing below this path: it was made or removed just now.
+    Empty(String),
+    /// This was altered. With a reason it was altered in check mode only, so the host's answers say nothing of it.
+    Touched(Footprint, Option<String>),
 }
 
 impl Port {
@@ -79,11 +89,19 @@ impl Port {
             state.reads.entry(slot).or_default().push((question, aliased));
             return Poll::Ready(Ok(response));
         }
-        let footprint = query.footprint();
-        if let Some((_, reason)) = state.unknown.iter().find(|(touched, _)| touched.touches(&footprint)) {
-            return Poll::Ready(Err(Failure::interrupted(Interruption::Unknown(reason.clone()))));
+        match state.without_asking(query) {
+            Some(Ok(response)) => {
+                let response = Arc::new(response);
+                state.answers.insert(question.clone(), Arc::clone(&response));
+                state.reads.entry(slot).or_default().push((question, false));
+                return Poll::Ready(Ok(response));
+            }
+            Some(Err(reason)) => return Poll::Ready(Err(Failure::interrupted(Interruption::Unknown(reason)))),
+            None => {}
         }
-        state.asked.insert(question);
+        if state.asked.insert(question) {
+            state.activity += 1;
+        }
         Poll::Pending
     }
 
@@ -97,6 +115,7 @@ impl Port {
         let mut state = self.state();
         if let Some(change) = change.take() {
             state.waiting.insert(slot, Waiting::Change { identity: Arc::clone(identity), change, check });
+            state.activity += 1;
             return Poll::Pending;
         }
         state.resolved.remove(&slot).map_or(Poll::Pending, Poll::Ready)
@@ -107,6 +126,7 @@ impl Port {
         if !*asked {
             *asked = true;
             state.waiting.insert(slot, Waiting::Turn);
+            state.activity += 1;
             return Poll::Pending;
         }
         state.resolved.remove(&slot).map_or(Poll::Pending, |result| Poll::Ready(result.map(|_| ())))
@@ -163,17 +183,25 @@ impl Port {
             .collect()
     }
 
-    /// Puts the effects of a change in place of answers, for the user who made it.
-    pub fn predict(&self, identity: &Arc<Identity>, effects: &[(Query, Response)]) {
+    /// Takes in a change that is made, or (`check`) only recorded: forgets the answers that it may have altered, and
+    /// puts its effects in their place if they are certain. Returns the invocations that had used a forgotten answer.
+    pub fn take_in(&self, identity: &Arc<Identity>, change: &Change, check: bool) -> Vec<SlotId> {
+        let touched = self.invalidate(&change.footprint);
         let mut state = self.state();
-        for (query, response) in effects {
-            state.answers.insert((Arc::clone(identity), query.clone()), Arc::new(response.clone()));
+        let reason = check.then(|| format!("`{}` has not run", change.what));
+        state.history.push(Trace::Touched(change.footprint.clone(), reason));
+        if change.certain {
+            state.history.extend(change.empties.iter().cloned().map(Trace::Empty));
+            for (query, response) in &change.effects {
+                state.answers.insert((Arc::clone(identity), query.clone()), Arc::new(response.clone()));
+            }
         }
+        touched
     }
 
-    /// Check mode: nothing that `footprint` touches can be known any more, but what was predicted.
-    pub fn mark_unknown(&self, footprint: Footprint, reason: impl Into<String>) {
-        self.state().unknown.push((footprint, reason.into()));
+    /// How often something was asked or waited for so far.
+    pub fn activity(&self) -> u64 {
+        self.state().activity
     }
 
     /// Forgets an invocation that ended or was dropped.
@@ -184,12 +212,38 @@ impl Port {
         state.resolved.remove(&slot);
     }
 
-    /// Forgets every answer and question.
+    /// Forgets every answer and question. What check mode cannot know stays unknown.
     pub fn forget_all(&self) {
         let mut state = self.state();
         state.answers.clear();
         state.asked.clear();
+        state.history.retain(|trace| matches!(trace, Trace::Touched(_, Some(_))));
     }
+}
+
+impl State {
+    /// The answer to a question that need not be asked, or why it cannot be.
+    fn without_asking(&self, query: &Query) -> Option<Result<Response, String>> {
+        let footprint = query.footprint();
+        for trace in self.history.iter().rev() {
+            match trace {
+                Trace::Touched(touched, reason) if touched.touches(&footprint) => return reason.clone().map(Err),
+                Trace::Touched(..) => {}
+                Trace::Empty(path) => {
+                    if query.path().is_some_and(|asked| is_below(asked, path)) {
+                        return Some(Ok(Response::missing()));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// True if `path` lies below `ancestor`, by a plain way.
+fn is_below(path: &str, ancestor: &str) -> bool {
+    let rest = path.strip_prefix(ancestor.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('/') && !rest.contains("/../") && !rest.ends_with("/.."))
 }
 
 #[cfg(test)]
@@ -217,11 +271,26 @@ mod tests {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());
         let content = Query::Content("/etc/a".into());
-        port.mark_unknown(Footprint::path("/etc/a"), "`write /etc/a` has not run");
-        port.predict(&identity, &[(content.clone(), Response::output("x"))]);
+        let change =
+            Change::certain("write /etc/a", Footprint::path("/etc/a")).leaves(content.clone(), Response::output("x"));
+        port.take_in(&identity, &change, true);
         assert!(matches!(port.poll_read(SlotId(1), &identity, &content), Poll::Ready(Ok(_))));
         let stat = Query::Stat { path: "/etc/a".into(), follow: true };
         assert!(matches!(port.poll_read(SlotId(1), &identity, &stat), Poll::Ready(Err(_))));
+    }
+
+    #[test]
+    fn a_directory_made_just_now_is_empty_without_asking() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let ask = |path: &str| port.poll_read(SlotId(1), &identity, &Query::Content(path.into()));
+        let make = Change::certain("directory /d", Footprint::path("/d")).leaves_empty("/d");
+        port.take_in(&identity, &make, false);
+        assert!(matches!(ask("/d/e"), Poll::Ready(Ok(response)) if response.code == Some(1)));
+        assert!(ask("/d/../etc").is_pending());
+        assert!(ask("/d").is_pending());
+        port.take_in(&identity, &Change::uncertain("command", Footprint::Everything), false);
+        assert!(ask("/d/e").is_pending(), "a command may have put something there");
     }
 
     #[test]

@@ -38,6 +38,15 @@ impl Query {
         }
     }
 
+    /// The path that it asks about, if it is about one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Query::Line(path) | Query::Content(path) => Some(path),
+            Query::Attributes { path, .. } | Query::Stat { path, .. } | Query::Checksum { path, .. } => Some(path),
+            Query::Unit(_) | Query::Script { .. } => None,
+        }
+    }
+
     /// The request that asks it.
     pub(crate) fn verb(&self) -> Verb {
         match self {

@@ -150,6 +150,7 @@ fn timeless(outcome: Outcome) -> Outcome {
 mod tests {
     use super::*;
     use crate::modules::args::validate;
+    use crate::modules::testing::{Play, check_module, play, shells};
     use crate::value::object;
 
     fn planned<const N: usize>(given: [(&str, Value); N]) -> Result<Execution, Failure> {
@@ -184,5 +185,63 @@ mod tests {
         for (result, message) in cases {
             assert_eq!(result.unwrap_err().message, message);
         }
+    }
+
+    #[test]
+    fn commands_run_on_every_shell() {
+        for shell in shells() {
+            let run = |given: &[(&str, Value)]| play(&MODULE, given, &Play { shell, ..Play::default() });
+            let played = run(&[("cmd", "printf '%s|' 'a b' $HOME".into()), ("chdir", "/".into())]);
+            let outcome = played.result.unwrap();
+            let home = std::env::var("HOME").unwrap();
+            assert_eq!(outcome.result["stdout"], format!("a b|{home}|").into(), "{shell}");
+            assert!(outcome.changed && !played.changes[0].certain);
+            let argv = Value::list(vec!["cat".into()]);
+            let outcome = run(&[("argv", argv), ("stdin", "in\nput".into())]).result.unwrap();
+            assert_eq!(outcome.result["stdout_lines"].to_repr(), "['in', 'put']", "{shell}");
+            let failure = run(&[("cmd", "sh -c 'echo out; echo err >&2; exit 3'".into())]).result.unwrap_err();
+            let of = |name: &str| failure.result[name].to_string();
+            assert_eq!([of("rc"), of("stdout"), of("stderr"), of("changed")], ["3", "out", "err", "True"], "{shell}");
+            let failure = run(&[("cmd", "no-such-program x".into())]).result.unwrap_err();
+            assert_eq!(failure.result["rc"], 2.into(), "{shell}: {}", failure.message);
+            let failure = run(&[("cmd", "pwd".into()), ("chdir", "/no/such".into())]).result.unwrap_err();
+            assert!(failure.message.contains("/no/such"), "{shell}: {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn files_keep_a_command_from_running() {
+        let root = tempfile::tempdir().unwrap();
+        let path = |name: &str| root.path().join(name).to_string_lossy().into_owned();
+        std::fs::write(path("a.done"), "").unwrap();
+        let ran = |name: &str, file: String| {
+            let given = [("cmd", "true".into()), (name, file.into())];
+            let outcome = play(&MODULE, &given, &Play::default()).result.unwrap();
+            (outcome.changed, outcome.result["msg"].to_string())
+        };
+        assert_eq!(
+            ran("creates", path("*.done")),
+            (false, format!("Did not run command since '{}' exists", path("*.done")))
+        );
+        assert!(!ran("creates", path("a.done")).0);
+        assert!(ran("creates", path("b.done")).0);
+        assert!(ran("removes", path("a.*")).0);
+        assert_eq!(
+            ran("removes", path("c")),
+            (false, format!("Did not run command since '{}' does not exist", path("c")))
+        );
+        let given = [("cmd", "true".into()), ("chdir", path("").into()), ("creates", "a.done".into())];
+        assert!(!play(&MODULE, &given, &Play::default()).result.unwrap().changed);
+    }
+
+    #[test]
+    fn check_mode_skips_what_it_cannot_know() {
+        let check = |given: &[(&str, Value)]| check_module(&MODULE, given).unwrap();
+        let outcome = check(&[("cmd", "false".into())]);
+        assert!(outcome.skipped && !outcome.changed);
+        let outcome = check(&[("cmd", "false".into()), ("creates", "/no/such".into())]);
+        assert!(outcome.changed && !outcome.skipped);
+        let outcome = check(&[("cmd", "false".into()), ("creates", "/".into())]);
+        assert_eq!(outcome.result["msg"], "Would not run command since '/' exists".into());
     }
 }

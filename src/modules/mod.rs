@@ -4,31 +4,55 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
-pub mod args;
-mod file;
-pub mod file_common;
-mod io_scheduler;
-mod kernel_write;
-mod lineinfile;
-pub mod outcome;
-
 mod add_host;
+pub mod args;
+mod assert;
+mod bios_facts;
+mod bios_tickets;
 mod command;
+mod copy;
+mod cpuset;
+mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod file;
+pub mod file_common;
+mod firewall;
 mod group_by;
+mod include_vars;
+mod io_scheduler;
+mod irq_affinity;
+mod kernel_write;
+mod lineinfile;
+mod machine;
+mod network_device;
+mod nic_queues;
+pub mod outcome;
+mod packet_steering;
+mod pause;
 mod ping;
 mod raw;
+mod script;
+mod service;
+mod service_cpus;
 mod set_fact;
 mod set_stats;
+mod setup;
 mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod systemd_service;
+mod sysv;
+mod template;
+mod unit;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 
+#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,7 +67,13 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assert::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
     &command::MODULE,
+    &copy::MODULE,
+    &cpuset::MODULE,
+    &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -52,16 +82,28 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
+    &include_vars::MODULE,
     &io_scheduler::MODULE,
+    &irq_affinity::MODULE,
     &lineinfile::MODULE,
+    &nic_queues::MODULE,
+    &packet_steering::MODULE,
+    &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &script::MODULE,
+    &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
+    &setup::MODULE,
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &systemd_service::MODULE,
+    &template::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

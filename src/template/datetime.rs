@@ -156,8 +156,9 @@ pub fn method(value: &Value, name: &str, arguments: &[Value]) -> Result<Value> {
         }
         (Time::Moment(moment), "isoformat") => Ok(Value::from(moment_text(moment, 'T'))),
         (Time::Moment(moment), "timestamp") => {
-            let zoned =
-                moment.to_zoned_datetime(TimeZone::system()).map_err(|error| TemplateError::failed(error.to_string()))?;
+            let zoned = moment
+                .to_zoned_datetime(TimeZone::system())
+                .map_err(|error| TemplateError::failed(error.to_string()))?;
             Ok(Value::Float(zoned.timestamp().as_microsecond() as f64 / 1e6))
         }
         (Time::Moment(moment), "weekday") => Ok(Value::Int(i64::from(moment.weekday().to_monday_zero_offset()))),

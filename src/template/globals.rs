@@ -137,7 +137,7 @@ fn undef(call: &Call<'_>) -> Result<Value> {
     })
 }
 
-fn lookup_values(call: &Call<'_>) -> Result<(Vec<Value>, bool)> {
+fn lookup_values(call: &Call<'_>) -> Result<(Option<Vec<Value>>, bool)> {
     let name = call.required_text(0)?.into_owned();
     let mut options = call.named.clone();
     let mut wants_list = false;
@@ -150,10 +150,11 @@ fn lookup_values(call: &Call<'_>) -> Result<(Vec<Value>, bool)> {
 }
 
 fn lookup(call: &Call<'_>) -> Result<Value> {
-    let (mut values, wants_list) = lookup_values(call)?;
-    if wants_list {
-        return Ok(Value::list(values));
-    }
+    let mut values = match lookup_values(call)? {
+        (values, true) => return Ok(Value::list(values.unwrap_or_default())),
+        (None, false) => return Ok(Value::Null),
+        (Some(values), false) => values,
+    };
     Ok(match values.len() {
         1 => values.swap_remove(0),
         0 => Value::list(values),
@@ -166,5 +167,5 @@ fn lookup(call: &Call<'_>) -> Result<Value> {
 }
 
 fn query(call: &Call<'_>) -> Result<Value> {
-    lookup_values(call).map(|(values, _)| Value::list(values))
+    lookup_values(call).map(|(values, _)| Value::list(values.unwrap_or_default()))
 }

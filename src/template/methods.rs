@@ -255,8 +255,10 @@ pub fn call(
     named: Vec<(Arc<str>, Value)>,
 ) -> Result<Value> {
     let Some(method) = table(receiver).and_then(|table| table.get(name)) else {
-        let message = format!("'{}' object has no attribute '{name}'", receiver.type_name());
-        return Err(TemplateError::undefined(&message));
+        return Err(match super::eval::missing_attribute(receiver, name) {
+            Value::Undefined(reason) => TemplateError::undefined(&reason),
+            _ => TemplateError::failed(format!("there is no method `{name}`")),
+        });
     };
     let mut arguments = vec![receiver.clone()];
     arguments.extend(positional);

@@ -2,6 +2,8 @@
 //!
 //! The tree is minijinja's parser's; the evaluator, filters, tests and lookups are ours.
 
+#[cfg(test)]
+mod behaviour;
 mod call;
 mod datetime;
 mod error;
@@ -24,9 +26,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
-pub use lookups::{lookup, lookup_names};
+pub use filters::documentation as filter_documentation;
+pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
+pub use tests::documentation as test_documentation;
 pub use tree::Span;
 
 use crate::value::{Interruption, Map, Object, Text, Value};
@@ -136,10 +140,11 @@ impl Context {
     }
 
     /// The same with another syntax; a `#jinja2:` line in the text goes before it.
-    pub fn text_with(&self, template: &str, name: &str, syntax: &Syntax) -> Result<String> {
-        let template = parse::file_text(template, name, syntax)?;
+    pub fn text_with(&self, text: &str, name: &str, syntax: &Syntax) -> Result<String> {
+        let template = parse::file_text(text, name, syntax)?;
         let context = self.fresh();
-        Evaluator::new(&context, &template.name).template_text(&template)
+        let result = Evaluator::new(&context, &template.name).template_text(&template)?;
+        Ok(with_final_newlines(text, result))
     }
 
     /// An expression without braces.
@@ -242,7 +247,12 @@ impl Context {
 
     fn evaluate_text(&self, text: &Text) -> Result<Value> {
         let template = parse::playbook_text(text.as_str())?;
-        Evaluator::new(self, &template.name).template_value(&template)
+        Ok(match Evaluator::new(self, &template.name).template_value(&template)? {
+            Value::Str(result) if text.as_str().ends_with('\n') => {
+                Value::from(with_final_newlines(text.as_str(), result.as_str().to_owned()))
+            }
+            result => result,
+        })
     }
 
     fn evaluate_expression(&self, text: &str) -> Result<Value> {
@@ -355,6 +365,14 @@ impl Context {
             _ => self.search.find("templates", name).filter(|path| path.is_file()),
         }
     }
+}
+
+/// As many newlines at the end as the template has: those after a final block tag are kept too.
+fn with_final_newlines(template: &str, mut result: String) -> String {
+    let count = |text: &str| text.len() - text.trim_end_matches('\n').len();
+    let missing = count(template).saturating_sub(count(&result));
+    result.extend(std::iter::repeat_n('\n', missing));
+    result
 }
 
 /// The inline `if` without `else` that took the other way reads as an empty text.

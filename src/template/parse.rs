@@ -235,17 +235,17 @@ fn literal_backslashes(text: &str, in_expression: bool, config: SyntaxConfig) ->
                 let (Some(before), Some(string)) = (text.get(done..start), text.get(start..end)) else { break };
                 out.push_str(before);
                 let quote = string.chars().next().unwrap_or('\'');
-                let mut characters = string.chars().peekable();
+                let mut characters = string.chars();
                 while let Some(character) = characters.next() {
                     out.push(character);
                     if character == '\\' {
-                        match characters.peek() {
-                            // an escaped quote would end the string otherwise
-                            Some(next) if *next == quote => {
-                                out.push(*next);
-                                characters.next();
-                            }
-                            _ => out.push('\\'),
+                        out.push('\\');
+                        match characters.next() {
+                            // the backslash is kept, and the quote must not end the string
+                            Some(next) if next == quote => out.extend(['\\', next]),
+                            Some('\\') => out.push_str("\\\\"),
+                            Some(next) => out.push(next),
+                            None => {}
                         }
                     }
                 }

@@ -292,7 +292,7 @@ fn exponent_text(number: f64, precision: usize) -> String {
 /// Python's `format.format(*positional, **named)`.
 pub fn str_format(format: &str, positional: &[Value], named: &[(std::sync::Arc<str>, Value)]) -> Result<String> {
     let mut out = String::with_capacity(format.len() + 16);
-    let mut automatic = 0;
+    let mut automatic = Numbering { next: 0, manual: false };
     let mut characters = format.char_indices().peekable();
     while let Some((start, character)) = characters.next() {
         match character {
@@ -323,20 +323,33 @@ pub fn str_format(format: &str, positional: &[Value], named: &[(std::sync::Arc<s
     Ok(out)
 }
 
+/// How a format numbers its fields: by counting, or as written; not both.
+struct Numbering {
+    next: usize,
+    manual: bool,
+}
+
 fn format_field(
     field: &str,
     positional: &[Value],
     named: &[(std::sync::Arc<str>, Value)],
-    automatic: &mut usize,
+    numbering: &mut Numbering,
 ) -> Result<String> {
     let (path, specification) = field.split_once(':').unwrap_or((field, ""));
     let (path, conversion) = path.split_once('!').unwrap_or((path, ""));
     let end = path.find(['.', '[']).unwrap_or(path.len());
     let (name, mut rest) = path.split_at(end);
     let mut value = if name.is_empty() {
-        *automatic += 1;
-        positional.get(*automatic - 1).cloned()
+        if numbering.manual {
+            return Err(failed("cannot switch from manual field specification to automatic field numbering"));
+        }
+        numbering.next += 1;
+        positional.get(numbering.next - 1).cloned()
     } else if let Ok(index) = name.parse::<usize>() {
+        if numbering.next > 0 {
+            return Err(failed("cannot switch from automatic field numbering to manual field specification"));
+        }
+        numbering.manual = true;
         positional.get(index).cloned()
     } else {
         named.iter().find(|(known, _)| &**known == name).map(|(_, value)| value.clone())
@@ -389,7 +402,7 @@ fn format_value(value: &Value, specification: &str) -> Result<String> {
     layout.sign = rest.next_if(|sign| matches!(sign, '+' | '-' | ' '));
     layout.alternate = rest.next_if_eq(&'#').is_some();
     layout.zero = rest.next_if_eq(&'0').is_some() && layout.align.is_none();
-    let mut size = |rest: &mut std::iter::Peekable<std::vec::IntoIter<char>>| -> Result<Option<usize>> {
+    let size = |rest: &mut std::iter::Peekable<std::vec::IntoIter<char>>| -> Result<Option<usize>> {
         let mut digits = String::new();
         while let Some(digit) = rest.next_if(char::is_ascii_digit) {
             digits.push(digit);

@@ -126,9 +126,15 @@ fn translate_class(characters: &[char], start: usize, out: &mut String) -> usize
                 out.push(character);
                 index += 1;
             }
+            // a range that ends with a hyphen, or a hyphen at the head
             '-' if characters.get(index + 1) == Some(&'-') => {
-                out.push_str("\\-");
-                index += 1;
+                if index == first {
+                    out.push_str("\\-");
+                    index += 1;
+                } else {
+                    out.push_str("-\\-");
+                    index += 2;
+                }
             }
             other => {
                 out.push(other);
@@ -318,7 +324,7 @@ mod tests {
             ("a\\Z", "a\n", None),
             ("[[]x]", "[x]", Some("[x]")),
             ("[a&&b]+", "a&b", Some("a&b")),
-            ("[a--c]+", "b", None),
+            ("[+--c]+", ",c", Some(",c")),
             ("(?P<n>a)(?P=n)", "aa", Some("aa")),
             ("(?<=x)y", "xy", Some("y")),
             ("(?m)^b$", "a\nb\nc", Some("b")),

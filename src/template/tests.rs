@@ -137,7 +137,7 @@ static TESTS: &[Test] = &[
     entry(&["vault_encrypted"], &["value"], "is encrypted with Ansible Vault", |call| {
         Ok(call.text()?.starts_with("$ANSIBLE_VAULT;"))
     }),
-    entry(&["uri"], &["value", "schemes"], "is a URI", |call| uri(call)),
+    entry(&["uri"], &["value", "schemes"], "is a URI", uri),
     entry(&["url"], &["value", "schemes"], "is a URL", |call| {
         let text = call.text()?;
         Ok(uri(call)?

@@ -56,6 +56,23 @@ pub fn parse_report(text: &str) -> Result<Report> {
     Ok(report)
 }
 
+/// The text of a report after rows of its current settings were changed: what ethtool prints then.
+pub fn with_current(text: &str, rows: &[(&str, u64)]) -> String {
+    let mut in_current = false;
+    let change = |line: &str| {
+        in_current |= line.starts_with("Current hardware settings");
+        let Some((name, value)) = line.split_once(':') else { return line.to_owned() };
+        match rows.iter().find(|(row, _)| in_current && *row == name) {
+            Some((_, number)) => {
+                let blanks = &value[..value.len() - value.trim_start().len()];
+                format!("{name}:{blanks}{number}{}", &value[value.trim_end().len()..])
+            }
+            None => line.to_owned(),
+        }
+    };
+    text.split_inclusive('\n').map(change).collect()
+}
+
 /// What to do with a wanted number above the maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clamp {
@@ -189,6 +206,44 @@ pub fn parse_features(text: &str) -> Vec<Feature> {
     rows.collect()
 }
 
+/// The offloads that `ethtool -k` and `-K` know by different names.
+const OFFLOADS: &[(&str, &str)] = &[
+    ("rx", "rx-checksumming"),
+    ("tx", "tx-checksumming"),
+    ("sg", "scatter-gather"),
+    ("tso", "tcp-segmentation-offload"),
+    ("ufo", "udp-fragmentation-offload"),
+    ("gso", "generic-segmentation-offload"),
+    ("gro", "generic-receive-offload"),
+    ("lro", "large-receive-offload"),
+    ("rxvlan", "rx-vlan-offload"),
+    ("txvlan", "tx-vlan-offload"),
+    ("ntuple", "ntuple-filters"),
+    ("rxhash", "receive-hashing"),
+];
+
+/// The features to switch: the name for `ethtool -K`, the name in `ethtool -k`, and the wanted state.
+pub fn plan_features(features: &[Feature], wanted: &[(String, bool)]) -> Result<Vec<(String, String, bool)>> {
+    let mut plan = Vec::new();
+    for (name, on) in wanted {
+        let long = OFFLOADS.iter().find(|(short, _)| short == name).map_or(name.as_str(), |(_, long)| long);
+        let short = OFFLOADS.iter().find(|(_, known)| *known == long).map_or(long, |(short, _)| short);
+        let feature = features.iter().find(|feature| feature.name == long).ok_or_else(|| {
+            Error::input(format!("the device has no feature `{name}`"))
+                .suggest(long, features.iter().map(|feature| feature.name.as_str()))
+        })?;
+        if feature.on == *on {
+            continue;
+        }
+        if feature.fixed {
+            let state = if feature.on { "on" } else { "off" };
+            return Err(Error::input(format!("the feature `{name}` is fixed: the device has it {state} for good")));
+        }
+        plan.push((short.to_owned(), long.to_owned(), *on));
+    }
+    Ok(plan)
+}
+
 /// The driver of a device, from `ethtool -i`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Driver {
@@ -276,6 +331,34 @@ mod tests {
         assert!(plan_rings(&rings, None, None, Clamp::Exact).expect("a plan").is_empty());
         assert!(plan_rings(&rings, Some(65536), None, Clamp::Exact).is_err());
         assert!(plan_rings(&Report::default(), Some(1), None, Clamp::Exact).is_err());
+    }
+
+    #[test]
+    fn what_ethtool_will_print_is_known() {
+        let after = with_current(OLD, &[("Combined", 8)]);
+        assert_eq!(after, OLD.replace("Combined:\t16", "Combined:\t8"));
+        assert_eq!(with_current(VETH, &[("RX", 4), ("TX", 4)]), VETH.replace("RX:\t\t1\n", "RX:\t\t4\n"));
+    }
+
+    #[test]
+    fn features_are_switched_by_the_names_that_ethtool_takes() {
+        let text =
+            "tcp-segmentation-offload: on\n\ttx-tcp-mangleid-segmentation: off\nlarge-receive-offload: off [fixed]\n";
+        let plan = |wanted: &[(&str, bool)]| {
+            let wanted: Vec<_> = wanted.iter().map(|(name, on)| ((*name).to_owned(), *on)).collect();
+            plan_features(&parse_features(text), &wanted)
+        };
+        let steps = plan(&[("tso", false), ("tx-tcp-mangleid-segmentation", true), ("lro", false)]).expect("a plan");
+        assert_eq!(
+            steps,
+            [
+                ("tso".into(), "tcp-segmentation-offload".into(), false),
+                ("tx-tcp-mangleid-segmentation".into(), "tx-tcp-mangleid-segmentation".into(), true)
+            ]
+        );
+        assert!(plan(&[("tcp-segmentation-offload", true)]).expect("a plan").is_empty());
+        assert!(plan(&[("lro", true)]).expect_err("fixed").message().contains("fixed"));
+        assert!(plan(&[("gro", true)]).is_err());
     }
 
     #[test]

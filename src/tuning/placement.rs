@@ -1,6 +1,6 @@
 //! Which CPU serves which interrupt: the strategies, always with the same result for the same input.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::{Error, Result};
 use crate::tuning::cpu_set::CpuSet;
@@ -118,10 +118,15 @@ pub fn place(strategy: &Strategy, request: &Request<'_>) -> Result<Placement> {
         Strategy::PerCluster => one_each_cluster(&not_empty(usable)?, request),
         Strategy::Spread | Strategy::Exclude | Strategy::Hint => not_empty(usable)?.iter().collect(),
     };
-    for (placed, cpu) in interrupts.iter().zip(turn.iter().cycle()) {
-        placement.cpus.push((placed.irq, [*cpu].into_iter().collect()));
+    // Interrupts of one queue (receiving and sending apart) share its CPU.
+    let queues: BTreeSet<u32> = interrupts.iter().map(|placed| placed.queue).collect();
+    let cpu_of_queue: BTreeMap<u32, u32> = queues.into_iter().zip(turn.into_iter().cycle()).collect();
+    for placed in interrupts {
+        if let Some(cpu) = cpu_of_queue.get(&placed.queue) {
+            placement.cpus.push((placed.irq, [*cpu].into_iter().collect()));
+        }
     }
-    placement.warnings.extend(crowding(&placement.cpus));
+    placement.warnings.extend(crowding(&cpu_of_queue));
     Ok(placement)
 }
 
@@ -184,15 +189,15 @@ fn one_each_cluster(usable: &CpuSet, request: &Request<'_>) -> Vec<u32> {
     cpus
 }
 
-fn crowding(cpus: &[(u32, CpuSet)]) -> Vec<String> {
+fn crowding(cpu_of_queue: &BTreeMap<u32, u32>) -> Vec<String> {
     let mut queues: BTreeMap<u32, usize> = BTreeMap::new();
-    for cpu in cpus.iter().filter_map(|(_, set)| set.first()) {
-        *queues.entry(cpu).or_default() += 1;
+    for cpu in cpu_of_queue.values() {
+        *queues.entry(*cpu).or_default() += 1;
     }
     queues
         .into_iter()
         .filter(|(_, count)| *count > CROWDED)
-        .map(|(cpu, count)| format!("CPU {cpu} serves {count} interrupts: it can become the limit of the network"))
+        .map(|(cpu, count)| format!("CPU {cpu} serves {count} queues: it can become the limit of the network"))
         .collect()
 }
 
@@ -261,13 +266,32 @@ mod tests {
     }
 
     #[test]
+    fn the_interrupts_of_one_queue_share_a_cpu() {
+        let (online, topology) = (set("0-3"), Topology::single(set("0-3")));
+        let interrupts: Vec<Placed> =
+            [(40, 0), (41, 0), (42, 1), (43, 1)].map(|(irq, queue)| Placed { irq, queue, hint: None }).to_vec();
+        let request = Request {
+            interrupts: &interrupts,
+            online: &online,
+            allowed: None,
+            excluded: &CpuSet::new(),
+            device_node: None,
+            topology: &topology,
+            clusters: &[],
+        };
+        let placement = place(&Strategy::Spread, &request).expect("placed");
+        let cpus: Vec<_> = placement.cpus.iter().map(|(irq, cpus)| (*irq, cpus.to_string())).collect();
+        assert_eq!(cpus, [(40, "0".into()), (41, "0".into()), (42, "1".into()), (43, "1".into())]);
+    }
+
+    #[test]
     fn what_should_be_thought_over_is_said() {
         let warning = |strategy, count, excluded, node| {
             run(&strategy, count, excluded, node).expect("placed").warnings.join("; ")
         };
         assert_eq!(
             warning(Strategy::Single(3), 8, "", None),
-            "CPU 3 serves 8 interrupts: it can become the limit of the network"
+            "CPU 3 serves 8 queues: it can become the limit of the network"
         );
         assert!(warning(Strategy::Single(3), 1, "0-7", None).contains("excluded CPUs 0-7"));
         assert!(warning(Strategy::SpreadLocal, 1, "8-15", Some(1)).contains("node 0 is the nearest"));

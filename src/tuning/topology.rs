@@ -36,17 +36,18 @@ impl Topology {
     /// Builds the topology from what was read for each node that is online.
     pub fn from_texts(texts: &[NodeTexts<'_>]) -> Result<Topology> {
         let nodes = texts.iter().map(|texts| {
-            let distances = texts
-                .distance
-                .split_ascii_whitespace()
-                .map(|word| {
-                    word.parse().map_err(|_| Error::input(format!("`{word}` is not a distance of node {}", texts.id)))
-                })
-                .collect::<Result<Vec<u32>>>()?;
+            let distances = Topology::parse_distances(texts.distance, texts.id)?;
             let memory_kib = texts.meminfo.map(|text| memory_total(text, texts.id)).transpose()?;
             Ok(Node { id: texts.id, cpus: CpuSet::parse(texts.cpulist)?, memory_kib, distances })
         });
         Topology::from_nodes(nodes.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// Parses the row of distances of node `id`.
+    pub fn parse_distances(text: &str, id: u32) -> Result<Vec<u32>> {
+        let parse =
+            |word: &str| word.parse().map_err(|_| Error::input(format!("`{word}` is not a distance of node {id}")));
+        text.split_ascii_whitespace().map(parse).collect()
     }
 
     /// Builds the topology from nodes in any order.
@@ -179,8 +180,8 @@ fn node_number(word: &str) -> Result<u32> {
     word.parse().map_err(|_| Error::input(format!("`{word}` is not a number in the output of `numactl --hardware`")))
 }
 
-/// `MemTotal` of a node's `meminfo`, in KiB.
-fn memory_total(text: &str, id: u32) -> Result<u64> {
+/// `MemTotal` of the `meminfo` of node `id`, in KiB.
+pub fn memory_total(text: &str, id: u32) -> Result<u64> {
     text.lines()
         .find_map(|line| line.split_once("MemTotal:"))
         .and_then(|(_, rest)| rest.split_ascii_whitespace().next())

@@ -40,6 +40,8 @@ async fn sudo_and_su_with_and_without_password() {
     }
     let server = Server::start();
     let free = User::create("free", "ALL=(ALL) NOPASSWD: ALL");
+    let strict = User::create("strict", "ALL=(ALL) NOPASSWD: ALL\nDefaults use_pty");
+    let terminal = User::create("tty", "ALL=(ALL) NOPASSWD: ALL\nDefaults requiretty");
     let asked = User::create("asked", "ALL=(ALL) ALL");
     let none = User::create("none", "");
     let password = free.password.as_str();
@@ -47,12 +49,12 @@ async fn sudo_and_su_with_and_without_password() {
     let mut connection = Connection::open(&server.password_target(&free)).await.unwrap();
     let root = becoming("sudo", "root", None);
     assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
-    assert_eq!(connection.counters().round_trips, 2);
+    assert_eq!(connection.counters().round_trips, 3);
     // each identity has a shell of its own, side by side
     assert_eq!(who(&mut connection, &login()).await, Ok(format!("{0} /home/{0}", free.name)));
-    assert_eq!(connection.counters().round_trips, 4);
-    assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
     assert_eq!(connection.counters().round_trips, 5);
+    assert_eq!(who(&mut connection, &root).await, Ok("root /root".to_owned()));
+    assert_eq!(connection.counters().round_trips, 6);
     let other = becoming("sudo", &none.name, None);
     assert_eq!(who(&mut connection, &other).await, Ok(format!("{0} /home/{0}", none.name)));
     // a password that is not asked for does no harm
@@ -89,6 +91,20 @@ async fn sudo_and_su_with_and_without_password() {
     assert_eq!(message, "Incorrect su password");
     let message = who(&mut connection, &becoming("su", "root", None)).await.unwrap_err();
     assert!(message.starts_with("Missing su password"), "{message}");
+
+    // what newer systems have by default: sudo relays everything through a terminal of its own
+    let mut connection = Connection::open(&server.password_target(&strict)).await.unwrap();
+    for password in [None, Some("not needed")] {
+        let root = becoming("sudo", "root", password);
+        let bytes: Vec<u8> = (0..=255).cycle().take(1_000_000).collect();
+        let answers =
+            connection.run(&root, &[read(fed("cat", bytes.clone())), read(script("id -un >&2"))]).await.unwrap();
+        assert!(answers[0].stdout == bytes);
+        assert_eq!(answers[1].error_text(), "root\n");
+    }
+    let mut connection = Connection::open(&server.password_target(&terminal)).await.unwrap();
+    let message = who(&mut connection, &becoming("sudo", "root", None)).await.unwrap_err();
+    assert!(message.starts_with("sudo wants a terminal"), "{message}");
 
     let mut connection = Connection::open(&server.password_target(&none)).await.unwrap();
     let message = who(&mut connection, &becoming("sudo", "root", Some(password))).await.unwrap_err();

@@ -171,7 +171,7 @@ fn succeed(command: &mut Command) {
 }
 
 impl User {
-    /// `rights`: what stands behind the name in sudoers; empty: none.
+    /// `rights`: what stands behind the name in sudoers, perhaps with `Defaults` of this user; empty: none.
     pub fn create(suffix: &str, rights: &str) -> User {
         let _guard = PASSWD.lock().unwrap_or_else(PoisonError::into_inner);
         let name = format!("tt{}{suffix}", std::process::id());
@@ -192,11 +192,16 @@ impl User {
             }
         }
         if !rights.is_empty() {
-            fs::write(&user.sudoers, format!("Defaults:{} lecture=always\n{} {rights}\n", user.name, user.name))
-                .unwrap();
+            let rights = rights.replace("Defaults ", &format!("Defaults:{} ", user.name));
+            fs::write(&user.sudoers, format!("Defaults:{0} lecture=always\n{0} {rights}\n", user.name)).unwrap();
             fs::set_permissions(&user.sudoers, fs::Permissions::from_mode(0o440)).unwrap();
         }
         user
+    }
+
+    pub fn set_shell(&self, shell: &str) {
+        let _guard = PASSWD.lock().unwrap_or_else(PoisonError::into_inner);
+        succeed(Command::new("usermod").args(["-s", shell, &self.name]));
     }
 }
 

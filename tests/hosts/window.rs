@@ -14,27 +14,79 @@ use proptest::test_runner::{Config, TestRunner};
 /// One task of a generated playbook. Files are few, so that tasks meet.
 #[derive(Debug, Clone)]
 enum Op {
-    Copy { file: u8, text: u8, mode: u8 },
-    Line { file: u8, line: u8, regexp: bool, absent: bool },
-    Block { file: u8, text: u8 },
-    Replace { file: u8 },
-    Directory { directory: u8, mode: u8 },
-    Absent { path: u8 },
-    Link { link: u8, file: u8 },
-    Touch { file: u8 },
+    Copy {
+        file: u8,
+        text: u8,
+        mode: u8,
+    },
+    Line {
+        file: u8,
+        line: u8,
+        regexp: bool,
+        absent: bool,
+    },
+    Block {
+        file: u8,
+        text: u8,
+    },
+    Replace {
+        file: u8,
+    },
+    Directory {
+        directory: u8,
+        mode: u8,
+    },
+    Absent {
+        path: u8,
+    },
+    Link {
+        link: u8,
+        file: u8,
+    },
+    Touch {
+        file: u8,
+    },
     /// Appends to a file: never idempotent, touches everything.
-    Append { file: u8, text: u8 },
+    Append {
+        file: u8,
+        text: u8,
+    },
     /// Looks at a file by a command.
-    Count { file: u8, register: u8 },
-    Stat { path: u8, register: u8 },
-    Slurp { file: u8, register: u8 },
-    SetFact { fact: u8, register: u8 },
+    Count {
+        file: u8,
+        register: u8,
+    },
+    Stat {
+        path: u8,
+        register: u8,
+    },
+    Slurp {
+        file: u8,
+        register: u8,
+    },
+    SetFact {
+        fact: u8,
+        register: u8,
+    },
     /// Writes what a registered result or a fact says.
-    CopyOf { file: u8, register: u8 },
-    Loop { items: Vec<u8>, text: u8 },
-    Fail { kind: u8, ignored: bool },
+    CopyOf {
+        file: u8,
+        register: u8,
+    },
+    Loop {
+        items: Vec<u8>,
+        text: u8,
+    },
+    Fail {
+        kind: u8,
+        ignored: bool,
+    },
     Flush,
-    Nested { body: Vec<Task>, rescue: Vec<Task>, always: Vec<Task> },
+    Nested {
+        body: Vec<Task>,
+        rescue: Vec<Task>,
+        always: Vec<Task>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -82,8 +134,11 @@ fn task(op: impl Strategy<Value = Op>) -> impl Strategy<Value = Task> {
         (0..2u8).prop_map(When::FactDefined),
         Just(When::Never),
     ];
-    (op, prop::option::weighted(0.3, when), prop::option::weighted(0.3, 0..3u8))
-        .prop_map(|(op, when, notify)| Task { op, when, notify })
+    (op, prop::option::weighted(0.3, when), prop::option::weighted(0.3, 0..3u8)).prop_map(|(op, when, notify)| Task {
+        op,
+        when,
+        notify,
+    })
 }
 
 fn tasks(sizes: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Task>> {
@@ -121,10 +176,9 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
                 "blockinfile:\n    path: '{{{{ root }}}}/{}'\n    create: true\n    block: block {text}",
                 path(*file)
             ),
-            Op::Replace { file } => format!(
-                "replace:\n    path: '{{{{ root }}}}/{}'\n    regexp: second\n    replace: third",
-                path(*file)
-            ),
+            Op::Replace { file } => {
+                format!("replace:\n    path: '{{{{ root }}}}/{}'\n    regexp: second\n    replace: third", path(*file))
+            }
             Op::Directory { directory, mode } => format!(
                 "file:\n    path: '{{{{ root }}}}/d{directory}'\n    state: directory\n    mode: '{}'",
                 ["0755", "0700"][usize::from(*mode)]
@@ -147,10 +201,9 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
                 "command: wc -l {{{{ root }}}}/{}\n  register: r{register}\n  changed_when: false\n  failed_when: false",
                 path(*file)
             ),
-            Op::Stat { path: number, register } => format!(
-                "stat:\n    path: '{{{{ root }}}}/{}'\n  register: r{register}",
-                path(*number)
-            ),
+            Op::Stat { path: number, register } => {
+                format!("stat:\n    path: '{{{{ root }}}}/{}'\n  register: r{register}", path(*number))
+            }
             Op::Slurp { file, register } => format!(
                 "slurp:\n    src: '{{{{ root }}}}/{}'\n  register: r{register}\n  ignore_errors: true",
                 path(*file)
@@ -167,7 +220,8 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
                 items.iter().map(|item| path(*item)).collect::<Vec<_>>().join(", ")
             ),
             Op::Fail { kind, ignored } => {
-                let action = ["command: 'false'", "fail: {msg: planned}", "copy: {dest: '{{ root }}/none/x', content: y}"];
+                let action =
+                    ["command: 'false'", "fail: {msg: planned}", "copy: {dest: '{{ root }}/none/x', content: y}"];
                 format!("{}\n  ignore_errors: {ignored}", action[usize::from(*kind)])
             }
             Op::Flush => "meta: flush_handlers".to_owned(),
@@ -193,7 +247,10 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
                 let _ = writeln!(out, "{pad}  when: (r{register} | default({{}})).changed | default(false)");
             }
             Some(When::Exists(register)) => {
-                let _ = writeln!(out, "{pad}  when: ((r{register} | default({{}})).stat | default({{}})).exists | default(true)");
+                let _ = writeln!(
+                    out,
+                    "{pad}  when: ((r{register} | default({{}})).stat | default({{}})).exists | default(true)"
+                );
             }
             Some(When::FactDefined(fact)) => {
                 let _ = writeln!(out, "{pad}  when: f{fact} is defined");
@@ -266,8 +323,8 @@ fn run(playbook: &str, window: &str) -> (BTreeMap<String, String>, String) {
             .output()
             .unwrap();
         let stdout = String::from_utf8_lossy(&output.stdout);
-        let json: serde_json::Value =
-            serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
+        let json: serde_json::Value = serde_json::from_str(&stdout)
+            .unwrap_or_else(|error| panic!("{error}: {stdout}\n{}", String::from_utf8_lossy(&output.stderr)));
         let mut json = json;
         strip_times(&mut json);
         let _ = writeln!(results, "exit {:?}\n{json:#}", output.status.code());
@@ -277,8 +334,21 @@ fn run(playbook: &str, window: &str) -> (BTreeMap<String, String>, String) {
 
 /// Takes out what differs from run to run by nature: times, inodes, process numbers, ids.
 fn strip_times(json: &mut serde_json::Value) {
-    const BY_NATURE: [&str; 13] =
-        ["start", "end", "delta", "duration", "id", "atime", "mtime", "ctime", "inode", "dev", "version", "attributes", "nlink"];
+    const BY_NATURE: [&str; 13] = [
+        "start",
+        "end",
+        "delta",
+        "duration",
+        "id",
+        "atime",
+        "mtime",
+        "ctime",
+        "inode",
+        "dev",
+        "version",
+        "attributes",
+        "nlink",
+    ];
     match json {
         serde_json::Value::Object(map) => {
             for name in BY_NATURE {

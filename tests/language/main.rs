@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod expr;
+mod flow;
 mod free_form;
 mod generated;
 mod inventory;
+mod play_flow;
+mod support;
 mod yaml;

@@ -29,6 +29,8 @@ enum Credential {
 /// What has been tried, for the message if nothing helps.
 #[derive(Default)]
 struct Attempts {
+    /// What the settings allow.
+    allowed: Vec<&'static str>,
     tried: Vec<String>,
     /// Keys that could not be tried, and why.
     unusable: Vec<String>,
@@ -39,7 +41,8 @@ struct Attempts {
 
 impl Attempts {
     fn may(&self, method: MethodKind) -> bool {
-        self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
+        self.allowed.contains(&<&str>::from(&method))
+            && self.methods.as_ref().is_none_or(|methods| methods.contains(&method))
     }
 
     /// Notes an answer; true if that was the login.
@@ -64,15 +67,17 @@ pub(super) async fn login(
     settings: &Settings,
     notes: &Mutex<Notes>,
 ) -> Result<(), String> {
-    let mut attempts = Attempts::default();
+    let mut attempts = Attempts { allowed: settings.methods.clone(), ..Attempts::default() };
+    let keys = attempts.may(MethodKind::PublicKey);
     let mut agent = match &settings.agent {
-        Some(socket) => Agent::connect(socket).await,
-        None => None,
+        Some(socket) if keys => Agent::connect(socket).await,
+        _ => None,
     };
-    let credentials = credentials(settings, agent.as_ref(), &mut attempts);
+    let credentials = if keys { credentials(settings, agent.as_ref(), &mut attempts) } else { Vec::new() };
     let limit = ATTEMPTS - usize::from(settings.password.is_some());
     let user = settings.user.as_str();
-    if credentials.is_empty() && settings.password.is_none() {
+    let passwords = attempts.may(MethodKind::Password) || attempts.may(MethodKind::KeyboardInteractive);
+    if credentials.is_empty() && !(passwords && settings.password.is_some()) {
         // says what the server accepts, and now and then lets in
         let result = handle.authenticate_none(user).await.map_err(|error| explain(&error))?;
         if attempts.note(String::new(), result) {

@@ -111,8 +111,10 @@ impl Client {
         Ok(Client { handle, notes, _way: way })
     }
 
-    /// Starts a command line. Nothing waits for the server's reply to that: what is sent follows at once.
-    pub(in crate::connect) async fn open(&self, command: &str) -> Result<Channel, ConnectError> {
+    /// Starts a command line in a new channel. Nothing here waits for the server's reply to that, but the protocol
+    /// may: `command` is told whether the server lets no data follow before it has started the command (a window of
+    /// zero, as OpenSSH has it), which makes the first data one round trip late.
+    pub(in crate::connect) async fn open(&self, command: impl FnOnce(bool) -> String) -> Result<Channel, ConnectError> {
         let fault = |error: russh::Error| {
             let end = locked(&self.notes).end.take();
             unreachable_error(match end {
@@ -121,7 +123,8 @@ impl Client {
             })
         };
         let channel = self.handle.channel_open_session().await.map_err(fault)?;
-        channel.exec(true, command).await.map_err(fault)?;
+        let late = channel.writable_packet_size().await == 0;
+        channel.exec(true, command(late)).await.map_err(fault)?;
         let (reader, writer) = channel.split();
         let (near, Carrier { input, events }) = Channel::new();
         tokio::spawn(write(writer, input));

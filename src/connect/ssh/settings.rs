@@ -42,6 +42,8 @@ pub(super) struct Settings {
     pub(super) checking: HostKeyChecking,
     pub(super) timeout: Duration,
     pub(super) compression: bool,
+    /// The ways to log in that nobody has forbidden, of `publickey`, `password`, `keyboard-interactive`.
+    pub(super) methods: Vec<&'static str>,
     /// Lists of names as `KexAlgorithms`, `Ciphers`, `MACs` and `HostKeyAlgorithms` have them.
     pub(super) kex: Option<String>,
     pub(super) ciphers: Option<String>,
@@ -202,6 +204,7 @@ impl Settings {
             checking,
             timeout,
             compression: is("compression", "yes"),
+            methods: methods(&options),
             kex: list("kexalgorithms"),
             ciphers: list("ciphers"),
             macs: list("macs"),
@@ -224,6 +227,22 @@ impl Options {
             self.set(name, words.to_vec());
         }
     }
+}
+
+/// The ways to log in that the options leave.
+fn methods(options: &Options) -> Vec<&'static str> {
+    const METHODS: [(&str, &str); 3] = [
+        ("publickey", "pubkeyauthentication"),
+        ("password", "passwordauthentication"),
+        ("keyboard-interactive", "kbdinteractiveauthentication"),
+    ];
+    let preferred = options.get("preferredauthentications");
+    METHODS
+        .into_iter()
+        .filter(|(_, option)| !options.get(option).is_some_and(|value| value.eq_ignore_ascii_case("no")))
+        .filter(|(method, _)| preferred.is_none_or(|list| list.split(',').any(|word| word.trim() == *method)))
+        .map(|(method, _)| method)
+        .collect()
 }
 
 /// Reads the words of `ansible_ssh_common_args` and `ansible_ssh_extra_args`. Flags without meaning here are ignored.
@@ -403,6 +422,14 @@ mod tests {
         assert_eq!((settings.port, settings.user.as_str()), (3, "variable"));
         let settings = Settings::of_jump("gate:4", &named).unwrap();
         assert_eq!((settings.port, settings.user.as_str(), settings.host.as_str()), (4, "file", "gate.internal"));
+    }
+
+    #[test]
+    fn ways_to_log_in_can_be_forbidden() {
+        let of = |option: &str| Settings::of(&target(&["-F", "none", "-o", option])).unwrap().methods;
+        assert_eq!(of("Port=22"), ["publickey", "password", "keyboard-interactive"]);
+        assert_eq!(of("PubkeyAuthentication=no"), ["password", "keyboard-interactive"]);
+        assert_eq!(of("PreferredAuthentications=password,publickey"), ["publickey", "password"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::connect::shell::{Response, quote};
 use crate::host::reads::{FileAttributes, FileContent, FileKind};
 use crate::host::{Change, Failure, Footprint, Inverse, Query, Read, Step};
 use crate::modules::Outcome;
-use crate::modules::file_common::content::{KEPT_BYTES, Write, leaves_nothing, link_step};
+use crate::modules::file_common::content::{Content, KEPT_BYTES, Write, leaves_nothing, link_step};
 use crate::modules::file_common::path::{base_name, parent};
 use crate::modules::file_common::permissions::StateDifference;
 
@@ -78,7 +78,7 @@ fn inverse(task: &Task, here: &FileAttributes, kept: Kept) -> Inverse {
             let write = Write {
                 path: task.path.clone(),
                 alias: None,
-                content,
+                content: Content::Bytes(content),
                 before: None,
                 before_content: None,
                 after: here.clone(),

@@ -4,6 +4,7 @@ use crate::connect::shell::{Response, quote};
 use crate::host::reads::{Attributes, FileAttributes, FileKind, Script, Stat};
 use crate::host::{Change, Failure, Footprint, Host, Inverse, Query, Step};
 use crate::modules::file_common::content::{leaves_file, link_step};
+use crate::modules::file_common::destination::join_changes;
 use crate::modules::file_common::path::{RealPath, absolute, clean, join, parent};
 use crate::modules::file_common::permissions::{StateDifference, describe, newborn};
 use crate::modules::{Args, Outcome};
@@ -149,23 +150,6 @@ fn plan_symbolic(task: &Task, born: &FileAttributes, source: Option<&Source>) ->
     let there = source.and_then(|source| source.there.as_ref());
     leaves_file(change, path, born, None)
         .leaves(follow, there.map_or_else(Response::missing, FileAttributes::to_response))
-}
-
-/// Both changes as one; the second is made after the first.
-fn join_changes(first: Option<Change>, second: Option<Change>) -> Option<Change> {
-    let (Some(mut first), Some(second)) = (first.clone(), second.clone()) else { return first.or(second) };
-    first.steps.extend(second.steps);
-    first.footprint = first.footprint.and(second.footprint);
-    first.effects.retain(|(query, _)| second.effects.iter().all(|(later, _)| later != query));
-    first.effects.extend(second.effects);
-    first.inverse = match (first.inverse, second.inverse) {
-        (Inverse::Steps(first), Inverse::Steps(mut second)) => {
-            second.extend(first);
-            Inverse::Steps(second)
-        }
-        (Inverse::None(reason), _) | (_, Inverse::None(reason)) => Inverse::None(reason),
-    };
-    Some(first)
 }
 
 pub async fn ensure_hard(task: &Task, source: Option<Source>) -> Result<Outcome, Failure> {

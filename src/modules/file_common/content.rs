@@ -10,13 +10,48 @@ use crate::host::{Change, Difference, Failure, Footprint, Inverse, Query, Step};
 
 use super::account::Myself;
 use super::path::{join, parent};
-use super::permissions::{Permissions, chmod_word};
+use super::permissions::{Permissions, chmod_word, newborn};
 
 /// Content up to this size is kept for undo and read for `--diff`.
 pub const KEPT_BYTES: u64 = 1 << 20;
 
 /// Ansible shows no difference of files larger than this.
 const SHOWN_BYTES: usize = 104_448;
+
+/// Where new content comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    Bytes(Vec<u8>),
+    /// A file of the host, with the digest and size that it had when it was looked at.
+    File {
+        path: String,
+        sha1: String,
+        size: u64,
+    },
+}
+
+impl Content {
+    pub fn size(&self) -> u64 {
+        match self {
+            Content::Bytes(bytes) => bytes.len() as u64,
+            Content::File { size, .. } => *size,
+        }
+    }
+
+    pub fn sha1(&self) -> String {
+        match self {
+            Content::Bytes(bytes) => sha1(bytes),
+            Content::File { sha1, .. } => sha1.clone(),
+        }
+    }
+
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Content::Bytes(bytes) => Some(bytes),
+            Content::File { .. } => None,
+        }
+    }
+}
 
 /// What is to be written, and what is there now.
 #[derive(Debug, Clone)]
@@ -25,7 +60,7 @@ pub struct Write {
     pub path: String,
     /// A symbolic link by which the task names it.
     pub alias: Option<String>,
-    pub content: Vec<u8>,
+    pub content: Content,
     /// What is at `path` now, links not followed.
     pub before: Option<FileAttributes>,
     /// Its content, if it was read.
@@ -41,23 +76,15 @@ pub struct Write {
 }
 
 /// What a file has after its content was replaced: what the old one had, as far as the user may give it away, and
-/// what the task asks for; a new one has the umask's mode.
+/// what the task asks for; a new one in `directory` has the umask's mode.
 pub fn written(
     before: Option<&FileAttributes>,
+    directory: Option<&FileAttributes>,
     me: &Myself,
     permissions: &Permissions,
-    content: &[u8],
+    size: u64,
 ) -> FileAttributes {
-    let mut base = FileAttributes {
-        kind: FileKind::File,
-        mode: 0o666 & !me.umask,
-        uid: me.user.id,
-        gid: me.group.id,
-        owner: me.user.name.clone(),
-        group: me.group.name.clone(),
-        size: content.len() as u64,
-        target: String::new(),
-    };
+    let mut base = FileAttributes { size, ..newborn(FileKind::File, me, directory) };
     if let Some(old) = before.filter(|old| old.kind == FileKind::File) {
         base.mode = old.mode;
         if me.is_root() || old.uid == me.user.id {
@@ -88,14 +115,24 @@ impl Write {
         lines.push("umask 077".to_owned());
         lines.push(format!("t=$(mktemp {}) || exit", quote(&template)));
         lines.push("trap 'rm -f \"$t\"' EXIT".to_owned());
+        let input = match &self.content {
+            Content::Bytes(_) => String::new(),
+            Content::File { path, .. } => format!("if={} ", quote(path)),
+        };
         // dd is the one writer that every host has and that flushes what it wrote
-        lines.push("e=$(dd of=\"$t\" bs=65536 conv=fsync 2>&1) || { printf '%s\\n' \"$e\" >&2; exit 1; }".to_owned());
+        lines.push(format!(
+            "e=$(dd {input}of=\"$t\" bs=65536 conv=fsync 2>&1) || {{ printf '%s\\n' \"$e\" >&2; exit 1; }}"
+        ));
         lines.push(format!(
             "if command -v sha1sum >/dev/null 2>&1; then s=$(sha1sum <\"$t\"); [ \"${{s%% *}}\" = {} ]; \
              else [ \"$(wc -c <\"$t\")\" -eq {} ]; fi || {{ echo \"what arrived is not what was sent; $f is left as it was\" >&2; exit 1; }}",
-            sha1(&self.content),
-            self.content.len()
+            self.content.sha1(),
+            self.content.size()
         ));
+        if self.before.as_ref().is_some_and(|old| old.kind == FileKind::File) {
+            // access lists and the like; only GNU's cp can do it
+            lines.push("cp --attributes-only --preserve=mode,xattr \"$f\" \"$t\" 2>/dev/null".to_owned());
+        }
         lines.push(self.ownership(me));
         lines.push(format!("chmod {} \"$t\" || exit", chmod_word(self.after.mode)));
         lines.push(
@@ -111,10 +148,13 @@ impl Write {
         lines.push("[ -z \"$l\" ] || restorecon \"$f\" 2>/dev/null".to_owned());
         lines.push("stat -c '%a %u %g %s' \"$f\"".to_owned());
         let after = &self.after;
-        Step::new(lines.join("\n"))
-            .stdin(self.content.clone())
-            .expect(format!("{:o} {} {} {}", after.mode, after.uid, after.gid, self.content.len()))
-            .writes(self.path.as_str())
+        let step = Step::new(lines.join("\n"))
+            .expect(format!("{:o} {} {} {}", after.mode, after.uid, after.gid, self.content.size()))
+            .writes(self.path.as_str());
+        match &self.content {
+            Content::Bytes(bytes) => step.stdin(bytes.clone()),
+            Content::File { .. } => step,
+        }
     }
 
     /// The temporary file's owner and group; it has the user's own, or the group of a setgid directory.
@@ -151,7 +191,7 @@ impl Write {
             (Some(old), _) if old.kind == FileKind::Link => Inverse::Steps(vec![link_step(&self.path, &old.target)]),
             (Some(old), Some(content)) => {
                 let back = Write {
-                    content: content.clone(),
+                    content: Content::Bytes(content.clone()),
                     before: None,
                     before_content: None,
                     after: old.clone(),
@@ -187,7 +227,8 @@ impl Write {
         let mut change = Change::certain(format!("file {}", self.path), self.footprint())
             .step(self.step(me))
             .inverse(self.inverse(me));
-        change = leaves_file(change, &self.path, &self.after, Some(&self.content));
+        change = leaves_file(change, &self.path, &self.after, None);
+        change = leaves_content(change, &self.path, &self.content);
         if let Some(alias) = &self.alias {
             change = leaves_content(change, alias, &self.content)
                 .leaves(Query::Attributes { path: alias.clone(), follow: true }, self.after.to_response());
@@ -206,20 +247,20 @@ pub fn leaves_file(change: Change, path: &str, after: &FileAttributes, content: 
         change = change.leaves(Query::Attributes { path: path.to_owned(), follow }, after.to_response());
     }
     match content {
-        Some(content) => leaves_content(change, path, content),
+        Some(content) => leaves_content(change, path, &Content::Bytes(content.to_vec())),
         None => change,
     }
 }
 
-fn leaves_content(change: Change, path: &str, content: &[u8]) -> Change {
+fn leaves_content(change: Change, path: &str, content: &Content) -> Change {
     let mut change = change;
-    if content.len() as u64 <= KEPT_BYTES {
+    if let Some(content) = content.bytes().filter(|content| content.len() as u64 <= KEPT_BYTES) {
         change = change.leaves(Query::Content(path.to_owned()), Response::output(content));
         for (algorithm, digest) in [("md5", md5(content)), ("sha256", sha256(content))] {
             change = change.leaves(Query::Checksum { path: path.to_owned(), algorithm }, Response::output(digest));
         }
     }
-    change.leaves(Query::Checksum { path: path.to_owned(), algorithm: "sha1" }, Response::output(sha1(content)))
+    change.leaves(Query::Checksum { path: path.to_owned(), algorithm: "sha1" }, Response::output(content.sha1()))
 }
 
 /// What reads of a path answer once nothing is there.
@@ -232,7 +273,7 @@ pub fn leaves_nothing(change: Change, path: &str) -> Change {
     for algorithm in ["sha1", "md5", "sha256"] {
         change = change.leaves(Query::Checksum { path: path.to_owned(), algorithm }, Response::missing());
     }
-    change
+    change.leaves_empty(path)
 }
 
 /// The step that makes a symbolic link, or turns what is there into one, in one rename.

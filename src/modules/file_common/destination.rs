@@ -9,7 +9,7 @@ use crate::host::{Change, Failure, Footprint, Host, Inverse, Step};
 use crate::modules::Args;
 
 use super::account::{Myself, WhoAmI};
-use super::content::{KEPT_BYTES, Write, leaves_file, written};
+use super::content::{Content, KEPT_BYTES, Write, leaves_file, written};
 use super::path::{RealPath, absolute, ancestors};
 use super::permissions::{Permissions, commands, newborn, step};
 
@@ -131,6 +131,9 @@ pub fn with_directories(mut change: Change, directories: &[NewDirectory]) -> Cha
     if let Inverse::Steps(steps) = &mut change.inverse {
         steps.extend(directories.iter().rev().map(remove_directory));
     }
+    if let Some(highest) = directories.first() {
+        change = change.leaves_empty(highest.path.as_str());
+    }
     change.whole()
 }
 
@@ -182,8 +185,12 @@ pub fn plan_edit(seen: &Destination, content: Option<Vec<u8>>, manner: &Manner) 
             backup: None,
         };
     };
-    let base = written(seen.attributes.as_ref(), &seen.me, &Permissions::default(), &content);
-    let after = written(seen.attributes.as_ref(), &seen.me, &seen.permissions, &content);
+    let directories =
+        new_directories(&seen.missing_directories, seen.above.as_ref(), &seen.me, &Permissions::default());
+    let directory = directories.last().map_or(seen.above.as_ref(), |last| Some(&last.after));
+    let (old, size) = (seen.attributes.as_ref(), content.len() as u64);
+    let base = written(old, directory, &seen.me, &Permissions::default(), size);
+    let after = written(old, directory, &seen.me, &seen.permissions, size);
     let backup = manner.backup.clone().filter(|_| seen.attributes.is_some());
     let write = Write {
         path: seen.real.clone(),
@@ -191,13 +198,11 @@ pub fn plan_edit(seen: &Destination, content: Option<Vec<u8>>, manner: &Manner) 
         before: seen.attributes.clone(),
         before_content: seen.content.clone().filter(|old| old.len() as u64 <= KEPT_BYTES),
         after: after.clone(),
-        content,
+        content: Content::Bytes(content),
         backup: backup.clone(),
         validate: manner.validate.clone(),
         unsafe_writes: manner.unsafe_writes,
     };
-    let directories =
-        new_directories(&seen.missing_directories, seen.above.as_ref(), &seen.me, &Permissions::default());
     let change = with_directories(write.change(&seen.me), &directories);
     Edit {
         change: Some(change),
@@ -216,6 +221,23 @@ pub fn attribute_change(path: &str, before: &FileAttributes, after: &FileAttribu
         .step(forth)
         .inverse(Inverse::Steps(back));
     Some(leaves_file(change, path, after, None))
+}
+
+/// Both changes as one; the second is made after the first.
+pub fn join_changes(first: Option<Change>, second: Option<Change>) -> Option<Change> {
+    let (Some(mut first), Some(second)) = (first.clone(), second.clone()) else { return first.or(second) };
+    first.steps.extend(second.steps);
+    first.footprint = first.footprint.and(second.footprint);
+    first.effects.retain(|(query, _)| second.effects.iter().all(|(later, _)| later != query));
+    first.effects.extend(second.effects);
+    first.inverse = match (first.inverse, second.inverse) {
+        (Inverse::Steps(first), Inverse::Steps(mut second)) => {
+            second.extend(first);
+            Inverse::Steps(second)
+        }
+        (Inverse::None(reason), _) | (_, Inverse::None(reason)) => Inverse::None(reason),
+    };
+    Some(first)
 }
 
 impl Change {

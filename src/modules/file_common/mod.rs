@@ -3,6 +3,7 @@
 pub mod account;
 pub mod content;
 pub mod destination;
+pub mod install;
 pub mod mode;
 pub mod path;
 pub mod permissions;

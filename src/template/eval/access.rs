@@ -167,5 +167,5 @@ pub fn missing_attribute(object: &Value, name: &str) -> Value {
 }
 
 fn missing_element(object: &Value, key: &Value) -> Value {
-    Value::undefined(format!("object of type '{}' has no element {}", object.type_name(), key.to_repr()))
+    Value::undefined(format!("object of type '{}' has no attribute {}", object.type_name(), key.to_repr()))
 }

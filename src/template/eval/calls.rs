@@ -63,9 +63,13 @@ impl Evaluator<'_> {
                 self.call_macro(&definition, frames, &template, arguments, caller)
             }
             Some(Function::Method { receiver, name }) => self.call_method(receiver.clone(), &name.clone(), arguments),
-            Some(Function::Global(global)) => global
-                .call(self.context, arguments.0, arguments.1)
-                .map_err(|error| explain(error, &format!("`{}()`", global.names[0]))),
+            Some(Function::Global(global)) => {
+                global.call(self.context, arguments.0, arguments.1).map_err(|error| match global.names[0] {
+                    // these name the lookup that failed
+                    "lookup" | "query" => error,
+                    name => explain(error, &format!("`{name}()`")),
+                })
+            }
             Some(Function::Block { name, level }) => {
                 let (name, level) = (Arc::clone(name), *level);
                 self.block_text(&name, level)

@@ -32,10 +32,6 @@ fn address(value: &Value) -> Option<usize> {
 }
 
 impl Changes {
-    pub fn is_empty(&self) -> bool {
-        self.present.is_empty()
-    }
-
     /// The present state of a value; its elements may be outdated still.
     pub fn resolve(&self, value: Value) -> Value {
         if self.present.is_empty() {

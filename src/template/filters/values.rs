@@ -78,10 +78,7 @@ fn ternary(call: &Call<'_>) -> Result<Value> {
 }
 
 fn type_debug(call: &Call<'_>) -> Result<Value> {
-    Ok(Value::from(match call.value()? {
-        Value::Undefined(_) => "Undefined",
-        other => other.type_name(),
-    }))
+    Ok(Value::from(call.value()?.type_name()))
 }
 
 fn bool(call: &Call<'_>) -> Result<Value> {

@@ -49,14 +49,17 @@ fn key_and_options(term: &str, known: &[&str]) -> Result<(String, Vec<(String, S
     }
 }
 
+/// A key and its value, if it has one.
+type IniEntry = (String, Option<String>);
+
 struct Ini {
     /// Sections with their keys and values in order.
-    sections: Vec<(String, Vec<(String, Option<String>)>)>,
+    sections: Vec<(String, Vec<IniEntry>)>,
 }
 
 impl Ini {
     fn parse(text: &str, properties: bool) -> Result<Ini> {
-        let mut sections: Vec<(String, Vec<(String, Option<String>)>)> = Vec::new();
+        let mut sections: Vec<(String, Vec<IniEntry>)> = Vec::new();
         if properties {
             sections.push(("java_properties".to_owned(), Vec::new()));
         }

@@ -70,15 +70,16 @@ pub fn lookup(context: &Context, name: &str, terms: Value) -> Result<Vec<Value>>
         Value::List(items) => items.to_vec(),
         other => vec![other],
     };
-    call(context, name, terms, Vec::new())
+    call(context, name, terms, Vec::new()).map(Option::unwrap_or_default)
 }
 
+/// Runs a lookup; `None` if it failed and the option `errors` says that this is none.
 pub fn call(
     context: &Context,
     name: &str,
     terms: Vec<Value>,
     mut options: Vec<(Arc<str>, Value)>,
-) -> Result<Vec<Value>> {
+) -> Result<Option<Vec<Value>>> {
     let short = short_name(name);
     let Some(lookup) = by_name().get(short) else {
         if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == short) {
@@ -86,7 +87,7 @@ pub fn call(
         }
         let near = crate::error::nearest(short, by_name().keys().copied());
         let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
-        return Err(TemplateError::failed(format!("no lookup named '{name}'{hint}")));
+        return Err(TemplateError::failed(format!("the lookup plugin '{name}' was not found{hint}")));
     };
     let mut on_error = String::new();
     options.retain(|(option, value)| {
@@ -106,14 +107,14 @@ pub fn call(
     })();
     match result {
         Err(error) if error.interruption().is_none() && !error.is_undefined() => match on_error.as_str() {
-            "ignore" => Ok(Vec::new()),
+            "ignore" => Ok(None),
             "warn" => {
                 context.warnings.add(format!("the lookup `{short}` failed: {}", error.message()));
-                Ok(Vec::new())
+                Ok(None)
             }
             _ => Err(explain(error, short)),
         },
-        other => other,
+        other => other.map(Some),
     }
 }
 

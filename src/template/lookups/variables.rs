@@ -26,7 +26,7 @@ fn vars(call: &Call<'_>) -> Result<Vec<Value>> {
         };
         let found = match call.context.variable(name.as_str())? {
             Some(value) => call.context.render_within(value)?,
-            None => Value::undefined(format!("'{}' is undefined", name.as_str())),
+            None => Value::undefined(format!("No variable named '{}' was found.", name.as_str())),
         };
         out.push(match (found, call.optional(1)) {
             (Value::Undefined(_), Some(default)) => default.clone(),
