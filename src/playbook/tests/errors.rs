@@ -116,6 +116,10 @@ fn a_play_that_is_wrong() {
             "- hosts: all\n  handlers: [{block: [{block: []}]}]",
             "play.yml:2:23: a block cannot be a handler (blocks can group handlers, but not within other blocks)",
         ),
+        (
+            "- name: x\n  command: ls\n  when: y",
+            "play.yml:2:3: a playbook is a list of plays, but this is a task (put it under `tasks` of a play that says on which `hosts`)",
+        ),
     ];
     for (text, expected) in cases {
         let project = Project::new(&[("play.yml", text)]);
