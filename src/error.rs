@@ -48,12 +48,21 @@ struct Inner {
     message: String,
     places: Vec<(Place, String)>,
     hints: Vec<String>,
+    others: Vec<Error>,
 }
 
 impl Error {
     /// An error of `kind`. Messages are lower case, without a final stop, names in backticks.
     pub fn new(kind: Kind, message: impl Into<String>) -> Error {
-        Error { inner: Box::new(Inner { kind, message: message.into(), places: Vec::new(), hints: Vec::new() }) }
+        Error {
+            inner: Box::new(Inner {
+                kind,
+                message: message.into(),
+                places: Vec::new(),
+                hints: Vec::new(),
+                others: Vec::new(),
+            }),
+        }
     }
 
     pub fn usage(message: impl Into<String>) -> Error {
@@ -99,6 +108,19 @@ impl Error {
             Some(name) => self.hint(format!("did you mean `{name}`?")),
             None => self,
         }
+    }
+
+    /// The first of several errors as one that holds the others; `None` if there are none.
+    pub fn collect(errors: impl IntoIterator<Item = Error>) -> Option<Error> {
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        first.inner.others.extend(errors);
+        Some(first)
+    }
+
+    /// Further errors that were found together with this one.
+    pub fn others(&self) -> &[Error] {
+        &self.inner.others
     }
 
     pub fn kind(&self) -> Kind {

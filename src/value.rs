@@ -43,6 +43,14 @@ pub trait Object: Send + Sync {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption>;
     /// The keys, in order.
     fn keys(&self) -> Vec<Value>;
+    /// The object itself, for those who know its type (functions and loops within templates).
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
+    /// How the object prints, if not as the map of its entries.
+    fn describe(&self) -> Option<String> {
+        None
+    }
     /// All entries that can be had now.
     fn to_map(&self) -> Map {
         self.keys().into_iter().filter_map(|key| self.get(&key).ok().flatten().map(|value| (key, value))).collect()
@@ -295,7 +303,10 @@ impl Value {
                 }
                 out.push('}');
             }
-            Value::Object(object) => Value::map(object.to_map()).write_repr(out),
+            Value::Object(object) => match object.describe() {
+                Some(text) => out.push_str(&text),
+                None => Value::map(object.to_map()).write_repr(out),
+            },
         }
     }
 

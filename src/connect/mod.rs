@@ -7,7 +7,16 @@
 use std::fmt;
 use std::time::Duration;
 
+mod answer;
+mod batch;
+mod r#become;
+mod channel;
+mod connection;
+mod local;
 pub mod shell;
+mod ssh;
+
+pub use connection::Connection;
 
 /// A password or key phrase: wiped when dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

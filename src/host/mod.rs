@@ -1,1 +1,77 @@
-//! Stands empty yet.
+//! A host as a module sees it: it can be read, and it can be changed in its turn.
+//!
+//! [`Host::read`] and [`Host::change`] look like ordinary waiting; behind them a [`Port`] collects
+//! the reads of all tasks worked on at once into one batch, and lets changes through in playbook order.
+//! The engine is on the other side of the port.
+
+pub mod change;
+pub mod failure;
+pub mod footprint;
+pub mod port;
+pub mod query;
+pub mod reads;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+pub use change::{Applied, Change, Difference, Inverse, Step};
+pub use failure::{Failure, FailureKind};
+pub use footprint::{Footprint, Subject};
+pub use port::{Port, SlotId};
+pub use query::Query;
+pub use reads::Read;
+
+use crate::connect::Identity;
+
+/// The handle by which one invocation of a module reads and changes one host.
+#[derive(Clone)]
+pub struct Host {
+    port: Arc<Port>,
+    slot: SlotId,
+    identity: Arc<Identity>,
+    check: bool,
+}
+
+impl Host {
+    /// The host behind `port`, for the invocation `slot`; with `check`, changes are recorded, not made.
+    pub fn new(port: Arc<Port>, slot: SlotId, identity: Arc<Identity>, check: bool) -> Host {
+        Host { port, slot, identity, check }
+    }
+
+    /// The name of the host in the inventory.
+    pub fn name(&self) -> &str {
+        self.port.name()
+    }
+
+    /// True if changes are recorded, not made.
+    pub fn is_check(&self) -> bool {
+        self.check
+    }
+
+    /// The same host, as another user.
+    #[must_use]
+    pub fn as_identity(&self, identity: Arc<Identity>) -> Host {
+        Host { port: Arc::clone(&self.port), slot: self.slot, identity, check: self.check }
+    }
+
+    /// Asks the host something. Reads that wait at the same time travel in one batch, so ask for
+    /// everything that does not depend on an earlier answer at once, with `futures_util::join!`.
+    pub async fn read<R: Read>(&self, read: R) -> Result<R::Answer, Failure> {
+        let query = read.query();
+        let response = poll_fn(|_| self.port.poll_read(self.slot, &self.identity, &query)).await?;
+        read.parse(&response)
+    }
+
+    /// Makes a change: waits until every earlier task is done. In check mode it is only recorded.
+    pub async fn change(&self, change: Change) -> Result<Applied, Failure> {
+        let mut change = Some(change);
+        poll_fn(|_| self.port.poll_change(self.slot, &self.identity, &mut change, self.check)).await
+    }
+
+    /// Waits until every earlier task is done and its changes are made, and forgets every answer: for
+    /// whatever lets time pass or acts outside of this host's shell.
+    pub async fn turn(&self) -> Result<(), Failure> {
+        let mut asked = false;
+        poll_fn(|_| self.port.poll_turn(self.slot, &mut asked)).await
+    }
+}

@@ -1,1 +1,195 @@
-//! Stands empty yet.
+//! The table of modules, and what a module is.
+//!
+//! A module is one file with one constant [`Module`]: its names, arguments, help, what it returns, and
+//! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
+//! Validation, documentation and completion all read the table.
+
+mod add_host;
+pub mod args;
+mod assert;
+mod command;
+mod debug;
+pub mod engine_actions;
+mod execution;
+mod fail;
+mod file;
+pub mod file_common;
+mod group_by;
+mod io_scheduler;
+mod kernel_write;
+mod lineinfile;
+mod network_device;
+mod nic_queues;
+pub mod outcome;
+mod ping;
+mod raw;
+mod set_fact;
+mod set_stats;
+mod setup;
+mod shell;
+mod shell_words;
+mod slurp;
+pub mod stat;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use args::{Arg, Args, Rule, Type};
+pub use outcome::{Effect, Outcome};
+
+use crate::host::{Failure, Host};
+use crate::template::Context;
+
+/// All modules, by name.
+#[rustfmt::skip]
+pub const MODULES: &[&Module] = &[
+    &add_host::MODULE,
+    &assert::MODULE,
+    &command::MODULE,
+    &debug::MODULE,
+    &engine_actions::IMPORT_ROLE,
+    &engine_actions::IMPORT_TASKS,
+    &engine_actions::INCLUDE,
+    &engine_actions::INCLUDE_ROLE,
+    &engine_actions::INCLUDE_TASKS,
+    &engine_actions::META,
+    &fail::MODULE,
+    &file::MODULE,
+    &group_by::MODULE,
+    &io_scheduler::MODULE,
+    &lineinfile::MODULE,
+    &nic_queues::MODULE,
+    &ping::MODULE,
+    &raw::MODULE,
+    &set_fact::MODULE,
+    &set_stats::MODULE,
+    &setup::MODULE,
+    &shell::MODULE,
+    &slurp::MODULE,
+    &stat::MODULE,
+];
+
+/// A module: everything that trimtab knows of it.
+#[derive(Debug)]
+pub struct Module {
+    /// Its full name: `ansible.builtin.copy`.
+    pub name: &'static str,
+    /// Other full names it answers to (`ansible.legacy.copy` and the bare name need not be listed).
+    pub aliases: &'static [&'static str],
+    /// One line: what it does.
+    pub summary: &'static str,
+    pub args: &'static [Arg],
+    /// Conditions between arguments.
+    pub rules: &'static [Rule],
+    /// What free text behind the module's name means.
+    pub free_form: FreeForm,
+    pub check_mode: Support,
+    pub diff: Support,
+    /// The return values, each with one line of help.
+    pub returns: &'static [(&'static str, &'static str)],
+    pub action: Action,
+}
+
+/// What text without `key=value` behind a module's name means (`command: reboot now`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FreeForm {
+    /// It is refused.
+    No,
+    /// It is the value of this argument (`_raw_params` if the module takes it as it is).
+    Argument(&'static str),
+}
+
+/// How far a module supports check mode or diff.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    Full,
+    /// The module says in its help where it does not.
+    Partial,
+    None,
+}
+
+/// Who does the work.
+#[derive(Debug, Clone, Copy)]
+pub enum Action {
+    /// The module's own function.
+    Module(Run),
+    /// The engine, since it steers the play itself.
+    Engine(EngineAction),
+}
+
+/// The function of a module.
+pub type Run = fn(Invocation) -> Pin<Box<dyn Future<Output = Result<Outcome, Failure>> + Send>>;
+
+/// The actions by which a playbook steers the play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineAction {
+    IncludeTasks,
+    ImportTasks,
+    /// The old `include`, which takes tasks.
+    Include,
+    IncludeRole,
+    ImportRole,
+    Meta,
+}
+
+/// What a module is called with.
+#[derive(Clone)]
+pub struct Invocation {
+    /// The arguments, rendered and validated.
+    pub args: Args,
+    pub host: Host,
+    /// For modules that render (template) or look for files of the controller (copy).
+    pub context: Context,
+    pub settings: Arc<Settings>,
+}
+
+/// What the task's keywords and the command line say to a module.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Record changes, make none.
+    pub check: bool,
+    /// Show before and after.
+    pub diff: bool,
+    pub no_log: bool,
+    /// `-v` given this many times.
+    pub verbosity: u8,
+    /// Environment of the commands, outermost first merged.
+    pub environment: Vec<(String, String)>,
+    /// True if the task says `changed_when: false`: its commands only look.
+    pub only_looks: bool,
+    /// True if only the exit code decides whether the task failed.
+    pub plain_failure: bool,
+}
+
+/// The module of this name, with or without its collection.
+pub fn find(name: &str) -> Option<&'static Module> {
+    let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
+    MODULES.iter().copied().find(|module| {
+        module.name == bare
+            || module.aliases.contains(&bare)
+            || (!bare.contains('.')
+                && (module.bare_name() == bare
+                    || module.aliases.iter().any(|alias| alias.rsplit('.').next() == Some(bare))))
+    })
+}
+
+impl Module {
+    /// The name without its collection.
+    pub fn bare_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// The argument of this name or alias; else the one that stands for any name, if the module has it.
+    pub fn arg(&self, name: &str) -> Option<&'static Arg> {
+        let named = self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name));
+        named.or_else(|| self.args.iter().find(|arg| arg.name == args::ANY_NAME))
+    }
+
+    /// The names that its arguments go by, aliases too.
+    pub fn arg_names(&self) -> impl Iterator<Item = &'static str> {
+        self.args.iter().flat_map(|arg| std::iter::once(arg.name).chain(arg.aliases.iter().copied()))
+    }
+}

@@ -1,0 +1,343 @@
+//! What comes back: frames on two streams, taken apart into the answers of a batch. Pure.
+//!
+//! Each frame is its bytes followed by a mark, `TOKEN WORD…` and a newline, on stdout and stderr alike; the n-th mark
+//! of one stream belongs to the n-th of the other. Marks:
+//!
+//! | mark | the bytes before it |
+//! |---|---|
+//! | `b BASE64` | noise: what came before the batch |
+//! | `o INDEX CODE ALIASED` | the output of one request |
+//! | `g CODE INDEX…` | `path:line` lines of many files |
+//! | `s CODE INDEX:ALIASED…`, `S …` | a line of stat for each file that could be looked at |
+//! | `md5 CODE INDEX:ALIASED…`, `sha1 …` | digests of many files |
+//! | `u CODE INDEX…` | blocks of properties of units |
+//! | `l INDEX` | the target of a symbolic link |
+//! | `x` | to be forgotten: the requests are answered one by one behind it |
+//! | `e` | nothing; the batch has ended |
+
+use std::collections::{HashMap, VecDeque};
+
+use super::batch::{Features, Token, subject, surely_aliased};
+use super::shell::{Request, Response, Verb};
+
+/// So much of what is skipped is kept for error messages.
+const NOISE: usize = 4096;
+
+/// One stream, cut at its marks.
+#[derive(Debug, Default)]
+struct Stream {
+    pending: Vec<u8>,
+    /// No mark begins before this place of `pending`.
+    searched: usize,
+    frames: VecDeque<(Vec<u8>, String)>,
+}
+
+impl Stream {
+    fn feed(&mut self, token: &[u8], bytes: &[u8]) {
+        self.pending.extend_from_slice(bytes);
+        while let Some(begin) = find(&self.pending[self.searched..], token).map(|at| at + self.searched) {
+            let words = begin + token.len();
+            let Some(length) = self.pending[words..].iter().position(|&byte| byte == b'\n') else {
+                self.searched = begin;
+                return;
+            };
+            let mark = String::from_utf8_lossy(&self.pending[words..words + length]).trim().to_owned();
+            let rest = self.pending.split_off(words + length + 1);
+            let mut payload = std::mem::replace(&mut self.pending, rest);
+            payload.truncate(begin);
+            self.searched = 0;
+            self.frames.push_back((payload, mark));
+        }
+        self.searched = self.pending.len().saturating_sub(token.len() - 1);
+    }
+}
+
+/// The place of `needle` in `hay`.
+pub(super) fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = hay[from..].iter().position(|byte| *byte == needle[0]) {
+        let at = from + at;
+        if hay[at..].len() < needle.len() {
+            return None;
+        }
+        if hay[at..].starts_with(needle) {
+            return Some(at);
+        }
+        from = at + 1;
+    }
+    None
+}
+
+/// The answers to one batch, as they arrive.
+#[derive(Debug)]
+pub(super) struct Answers<'a> {
+    token: Vec<u8>,
+    requests: &'a [Request],
+    stdout: Stream,
+    stderr: Stream,
+    responses: Vec<Response>,
+    links: HashMap<usize, Vec<u8>>,
+    began: Option<Features>,
+    ended: bool,
+    noise: Vec<u8>,
+}
+
+/// Something that no shell with our prelude says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Garbled(pub(super) String);
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(token: &Token, requests: &'a [Request]) -> Answers<'a> {
+        Answers {
+            token: token.whole().into_bytes(),
+            requests,
+            stdout: Stream::default(),
+            stderr: Stream::default(),
+            responses: vec![Response::default(); requests.len()],
+            links: HashMap::new(),
+            began: None,
+            ended: false,
+            noise: Vec::new(),
+        }
+    }
+
+    pub(super) fn feed_stdout(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
+        self.stdout.feed(&self.token, bytes);
+        self.take_frames()
+    }
+
+    pub(super) fn feed_stderr(&mut self, bytes: &[u8]) -> Result<(), Garbled> {
+        self.stderr.feed(&self.token, bytes);
+        self.take_frames()
+    }
+
+    /// What the host can do, once the batch has begun.
+    pub(super) fn began(&self) -> Option<Features> {
+        self.began
+    }
+
+    pub(super) fn ended(&self) -> bool {
+        self.ended
+    }
+
+    /// How many requests have been answered.
+    pub(super) fn answered(&self) -> usize {
+        self.responses.iter().filter(|response| response.code.is_some()).count()
+    }
+
+    pub(super) fn into_responses(self) -> Vec<Response> {
+        self.responses
+    }
+
+    /// What was said before the batch began or after its last frame, for error messages.
+    pub(super) fn noise(&self) -> String {
+        let mut bytes = self.noise.clone();
+        for stream in [&self.stderr, &self.stdout] {
+            for (payload, _) in &stream.frames {
+                bytes.extend_from_slice(tail(payload));
+            }
+            bytes.extend_from_slice(tail(&stream.pending));
+        }
+        String::from_utf8_lossy(&bytes).trim().to_owned()
+    }
+
+    fn take_frames(&mut self) -> Result<(), Garbled> {
+        while !self.ended && !self.stdout.frames.is_empty() && !self.stderr.frames.is_empty() {
+            let (Some((stdout, mark)), Some((stderr, other))) =
+                (self.stdout.frames.pop_front(), self.stderr.frames.pop_front())
+            else {
+                return Ok(());
+            };
+            if mark != other {
+                return Err(Garbled(format!("the streams disagree: `{mark}` and `{other}`")));
+            }
+            self.take_frame(&mark, stdout, stderr).ok_or_else(|| Garbled(format!("unknown mark `{mark}`")))?;
+        }
+        Ok(())
+    }
+
+    fn take_frame(&mut self, mark: &str, stdout: Vec<u8>, stderr: Vec<u8>) -> Option<()> {
+        let mut words = mark.split(' ');
+        let kind = words.next()?;
+        if kind == "b" {
+            self.began = Some(Features { base64: words.next()? == "1" });
+            self.noise.extend_from_slice(tail(&stderr));
+            self.noise.extend_from_slice(tail(&stdout));
+            return Some(());
+        }
+        self.began?;
+        match kind {
+            "o" => {
+                let index: usize = words.next()?.parse().ok()?;
+                let code: i32 = words.next()?.parse().ok()?;
+                let aliased = words.next()? == "1";
+                self.answer(index, Response { code: Some(code), stdout, stderr, aliased })
+            }
+            "l" => {
+                let index: usize = words.next()?.parse().ok()?;
+                self.links.insert(index, stdout);
+                Some(())
+            }
+            "x" => Some(()),
+            "e" => {
+                self.ended = true;
+                Some(())
+            }
+            _ => {
+                let code: i32 = words.next()?.parse().ok()?;
+                let mut members = Vec::new();
+                for word in words {
+                    let (index, aliased) = word.split_once(':').unwrap_or((word, "0"));
+                    members.push((index.parse().ok()?, aliased == "1"));
+                }
+                self.take_shared(kind, code, &members, &stdout, &stderr)
+            }
+        }
+    }
+
+    /// Takes apart the output of one process that served many requests.
+    fn take_shared(
+        &mut self,
+        kind: &str,
+        code: i32,
+        members: &[(usize, bool)],
+        stdout: &[u8],
+        stderr: &[u8],
+    ) -> Option<()> {
+        let mut rest = stdout;
+        let blocks = if kind == "u" { unit_blocks(stdout) } else { Vec::new() };
+        // a name that stands for several units, say: better no answer than another's
+        let mut blocks = if blocks.len() == members.len() { blocks } else { Vec::new() }.into_iter();
+        for &(index, aliased) in members {
+            let name = subject(&self.requests.get(index)?.verb);
+            let output = match kind {
+                "g" => take_lines(&mut rest, name),
+                "s" | "S" => take_stat(&mut rest, name),
+                "u" => blocks.next(),
+                _ => take_digest(&mut rest, name),
+            };
+            let errors = about(stderr, name);
+            let response = match output {
+                // grep says nothing of an empty file: it failed only if there is a complaint
+                None if kind == "g" && errors.is_empty() && code <= 2 => Response::output(Vec::new()),
+                None => Response { code: Some(code.max(1)), stderr: errors, ..Response::default() },
+                Some(output) => Response { stderr: errors, ..Response::output(output) },
+            };
+            self.answer(index, Response { aliased, ..response })?;
+        }
+        Some(())
+    }
+
+    /// Gives an answer its final form.
+    fn answer(&mut self, index: usize, mut response: Response) -> Option<()> {
+        let verb = &self.requests.get(index)?.verb;
+        if let Verb::Stat { .. } = verb
+            && let Some(target) = self.links.remove(&index)
+            && response.code == Some(0)
+        {
+            response.stdout.extend_from_slice(&target);
+        }
+        if let Verb::Line { .. } = verb
+            && response.stdout.last() == Some(&b'\n')
+        {
+            response.stdout.pop();
+        }
+        response.aliased |= surely_aliased(verb);
+        *self.responses.get_mut(index)? = response;
+        Some(())
+    }
+}
+
+fn tail(bytes: &[u8]) -> &[u8] {
+    &bytes[bytes.len().saturating_sub(NOISE)..]
+}
+
+/// The lines of stderr that name a file; all of them if none names any.
+fn about(stderr: &[u8], name: &str) -> Vec<u8> {
+    if find(stderr, b": ").is_none() {
+        return stderr.to_vec();
+    }
+    let lines = stderr.split_inclusive(|byte| *byte == b'\n');
+    lines.filter(|line| names(line, name.as_bytes())).collect::<Vec<_>>().concat()
+}
+
+/// True if a complaint names this file, or no file at all.
+fn names(line: &[u8], name: &[u8]) -> bool {
+    match find(line, name) {
+        Some(at) => {
+            !line.get(at + name.len()).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(byte))
+        }
+        None => !line.contains(&b'/'),
+    }
+}
+
+/// Takes the lines of one file from what `grep -H ''` printed.
+fn take_lines(rest: &mut &[u8], path: &str) -> Option<Vec<u8>> {
+    let prefix = format!("{path}:").into_bytes();
+    let mut text = Vec::new();
+    let mut found = false;
+    while let Some(line) = rest.strip_prefix(prefix.as_slice()) {
+        let length = line.iter().position(|byte| *byte == b'\n').map_or(line.len(), |at| at + 1);
+        text.extend_from_slice(&line[..length]);
+        *rest = &line[length..];
+        found = true;
+    }
+    found.then_some(text)
+}
+
+/// Takes the line of one file from what stat printed, if it could look at it: the mode in hexadecimal, the fields,
+/// the name (which may itself hold newlines).
+fn take_stat(rest: &mut &[u8], path: &str) -> Option<Vec<u8>> {
+    let mut tabs = rest.iter().enumerate().filter(|(_, byte)| **byte == b'\t').map(|(at, _)| at);
+    let (first, last) = (tabs.next()?, tabs.nth(10)?);
+    let after = rest[last + 1..].strip_prefix(path.as_bytes())?.strip_prefix(b"\n")?;
+    let mode = u32::from_str_radix(std::str::from_utf8(&rest[..first]).ok()?, 16).ok()?;
+    let mut output = format!("{}\t{:o}", file_type(mode), mode & 0o7777).into_bytes();
+    output.extend_from_slice(&rest[first..=last]);
+    *rest = after;
+    Some(output)
+}
+
+/// The letter of `find -type` for the type bits of a mode (inode(7)).
+fn file_type(mode: u32) -> char {
+    match mode & 0o170_000 {
+        0o100_000 => 'f',
+        0o040_000 => 'd',
+        0o120_000 => 'l',
+        0o020_000 => 'c',
+        0o060_000 => 'b',
+        0o010_000 => 'p',
+        _ => 's',
+    }
+}
+
+/// Takes the digest of one file: `digest  name`, or with a backslash before both where the name needs one.
+fn take_digest(rest: &mut &[u8], path: &str) -> Option<Vec<u8>> {
+    let length = rest.iter().position(|byte| *byte == b'\n')?;
+    let line = std::str::from_utf8(&rest[..length]).ok()?;
+    let (digest, name) = line.split_once(' ')?;
+    let name = name.strip_prefix([' ', '*'])?;
+    let (digest, plain) = match digest.strip_prefix('\\') {
+        Some(digest) => (digest, path.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r")),
+        None => (digest, path.to_owned()),
+    };
+    if name != plain {
+        return None;
+    }
+    *rest = &rest[length + 1..];
+    Some(digest.as_bytes().to_vec())
+}
+
+/// The blocks of `systemctl show`, which an empty line separates.
+fn unit_blocks(stdout: &[u8]) -> Vec<Vec<u8>> {
+    let mut blocks = vec![Vec::new()];
+    for line in stdout.split_inclusive(|byte| *byte == b'\n') {
+        if line == b"\n" {
+            blocks.push(Vec::new());
+        } else if let Some(block) = blocks.last_mut() {
+            block.extend_from_slice(line);
+        }
+    }
+    blocks.retain(|block| !block.is_empty());
+    blocks
+}

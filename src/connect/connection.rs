@@ -1,0 +1,258 @@
+//! One host's connection: its shells, one an identity, and the batches that go through them.
+
+use std::collections::HashMap;
+
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::Answers;
+use super::batch::{self, Features, Token};
+use super::r#become::{self as becoming, Dialogue, Start};
+use super::channel::{Channel, Closed, Event};
+use super::shell::{Request, Response};
+use super::ssh::Client;
+use super::{Become, ConnectError, ConnectErrorKind, Counters, Identity, Target, Transport, local};
+
+/// What a host is asked through.
+#[derive(Debug)]
+pub struct Connection {
+    target: Target,
+    token: Token,
+    /// The shell's command line on the host.
+    program: String,
+    shells: HashMap<Identity, Shell>,
+    /// `None`: the controller itself.
+    client: Option<Client>,
+    counters: Counters,
+}
+
+/// A shell that waits for a batch.
+#[derive(Debug)]
+struct Shell {
+    channel: Channel,
+    /// What its first frame said; `None`: nothing was sent to it yet.
+    features: Option<Features>,
+}
+
+impl Connection {
+    /// Connects and logs in. For [`Transport::Local`] there is nothing to do yet.
+    pub async fn open(target: &Target) -> Result<Connection, ConnectError> {
+        Connection::open_with_shell(target, "sh").await
+    }
+
+    /// As [`Connection::open`], with the command line of a POSIX shell in place of `sh`.
+    pub async fn open_with_shell(target: &Target, program: &str) -> Result<Connection, ConnectError> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random).map_err(|error| unreachable_error(format!("no random numbers: {error}")))?;
+        let client = match target.transport {
+            Transport::Local => None,
+            Transport::Ssh => Some(Client::connect(target).await?),
+        };
+        Ok(Connection {
+            target: target.clone(),
+            token: Token::new(random),
+            program: program.to_owned(),
+            shells: HashMap::new(),
+            client,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Sends requests as one batch and waits for all answers: one round trip. The shell of the identity is opened
+    /// when first needed; that costs one more (a password for `sudo` or any use of `su`, one or two further).
+    ///
+    /// If this is dropped before it ends, what the batch did is unknown, and its shell is not used again.
+    pub async fn run(&mut self, identity: &Identity, requests: &[Request]) -> Result<Vec<Response>, ConnectError> {
+        if requests.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut shell = match self.shells.remove(identity) {
+            Some(shell) => shell,
+            None => self.open_shell(identity).await?,
+        };
+        let (responses, features) = self.exchange(&mut shell.channel, shell.features, identity, requests).await?;
+        shell.features = Some(features);
+        self.shells.insert(identity.clone(), shell);
+        Ok(responses)
+    }
+
+    /// What the connection has cost so far. The opening of a shell counts as one round trip on the controller too,
+    /// so that the same work counts the same everywhere.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Ends the shells and the connection.
+    pub async fn close(mut self) {
+        self.shells.clear();
+        if let Some(client) = self.client {
+            client.close().await;
+        }
+    }
+
+    /// The instant at which a shell that has not answered is given up.
+    fn deadline(&self) -> Instant {
+        Instant::now() + self.target.connect_timeout
+    }
+
+    async fn open_shell(&mut self, identity: &Identity) -> Result<Shell, ConnectError> {
+        let Start { command, dialogue } = match &identity.become_as {
+            None => becoming::login(&self.program),
+            Some(wanted) => becoming::start(wanted, &self.program, &self.token)?,
+        };
+        self.counters.round_trips += 1;
+        let mut channel = match &self.client {
+            None => local::open(&command)?,
+            Some(client) => match tokio::time::timeout(self.target.connect_timeout, client.open(&command)).await {
+                Ok(channel) => channel?,
+                Err(_) => return Err(unreachable_error("the server opens no channel in time")),
+            },
+        };
+        if let (Some(dialogue), Some(wanted)) = (dialogue, &identity.become_as) {
+            self.converse(&mut channel, &dialogue, wanted).await?;
+        }
+        Ok(Shell { channel, features: None })
+    }
+
+    /// Answers the question for a password and waits until the other user has been become.
+    async fn converse(
+        &mut self,
+        channel: &mut Channel,
+        dialogue: &Dialogue,
+        wanted: &Become,
+    ) -> Result<(), ConnectError> {
+        let deadline = self.deadline();
+        self.counters.round_trips += 1;
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let mut answered = false;
+        loop {
+            let Ok(event) = timeout_at(deadline, channel.event()).await else {
+                let said = format!("{stderr}\n{stdout}");
+                return Err(ConnectError {
+                    kind: ConnectErrorKind::Become,
+                    message: format!("{} gave no answer in time{}", wanted.method, quoted_noise(&said)),
+                });
+            };
+            match event {
+                Event::Stdout(bytes) => {
+                    self.counters.bytes_received += bytes.len() as u64;
+                    stdout.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                Event::Stderr(bytes) => {
+                    self.counters.bytes_received += bytes.len() as u64;
+                    stderr.push_str(&String::from_utf8_lossy(&bytes));
+                }
+                Event::Closed(closed) => return Err(self.lost(Some(wanted), &format!("{stdout}\n{stderr}"), &closed)),
+            }
+            if stdout.contains(&dialogue.ready) {
+                return Ok(());
+            }
+            if [&stderr, &stdout].into_iter().any(|said| dialogue.prompt.asked(said)) {
+                let Some(password) = &wanted.password else {
+                    return Err(becoming::missing_password(wanted));
+                };
+                if answered {
+                    return Err(becoming::incorrect_password(wanted));
+                }
+                answered = true;
+                stdout.clear();
+                stderr.clear();
+                let line = format!("{}\n", password.reveal()).into_bytes();
+                self.counters.round_trips += 1;
+                self.counters.bytes_sent += line.len() as u64;
+                channel.send(line);
+            }
+        }
+    }
+
+    async fn exchange(
+        &mut self,
+        channel: &mut Channel,
+        features: Option<Features>,
+        identity: &Identity,
+        requests: &[Request],
+    ) -> Result<(Vec<Response>, Features), ConnectError> {
+        let mut text = if features.is_none() { batch::prelude(&self.token) } else { Vec::new() };
+        text.extend_from_slice(&batch::compose(requests, features.unwrap_or_default()));
+        self.counters.round_trips += 1;
+        self.counters.bytes_sent += text.len() as u64;
+        channel.send(text);
+        let mut answers = Answers::new(&self.token, requests);
+        // a batch may take as long as its commands do, but a shell that answers says so at once
+        let mut deadline = features.is_none().then(|| self.deadline());
+        loop {
+            let event = match deadline {
+                None => channel.event().await,
+                Some(instant) => match timeout_at(instant, channel.event()).await {
+                    Ok(event) => event,
+                    Err(_) => {
+                        let seconds = self.target.connect_timeout.as_secs_f32();
+                        let noise = quoted_noise(&answers.noise());
+                        return Err(unreachable_error(format!("no shell answered within {seconds} seconds{noise}")));
+                    }
+                },
+            };
+            let fed = match event {
+                Event::Stdout(bytes) => {
+                    self.counters.bytes_received += bytes.len() as u64;
+                    answers.feed_stdout(&bytes)
+                }
+                Event::Stderr(bytes) => {
+                    self.counters.bytes_received += bytes.len() as u64;
+                    answers.feed_stderr(&bytes)
+                }
+                Event::Closed(closed) => {
+                    let noise = answers.noise();
+                    if answers.began().is_none() && features.is_none() {
+                        return Err(self.lost(identity.become_as.as_ref(), &noise, &closed));
+                    }
+                    return Err(broken(answers.answered(), requests.len(), &noise, &closed));
+                }
+            };
+            fed.map_err(|garbled| unreachable_error(format!("the host's answers make no sense: {}", garbled.0)))?;
+            if let Some(features) = answers.began() {
+                deadline = None;
+                if answers.ended() {
+                    return Ok((answers.into_responses(), features));
+                }
+            }
+        }
+    }
+
+    /// The error of a shell that ended before it ever answered.
+    fn lost(&self, wanted: Option<&Become>, said: &str, closed: &Closed) -> ConnectError {
+        if let Some(error) = wanted.and_then(|wanted| becoming::refusal(wanted, said, closed.code)) {
+            return error;
+        }
+        let noise = quoted_noise(said);
+        match (closed.code, &closed.reason) {
+            (_, Some(reason)) => unreachable_error(format!("the connection broke: {reason}{noise}")),
+            (Some(code), None) => {
+                unreachable_error(format!("the login shell ended with code {code} before it answered{noise}"))
+            }
+            (None, None) => unreachable_error(format!("the connection broke before a shell answered{noise}")),
+        }
+    }
+}
+
+fn broken(answered: usize, asked: usize, noise: &str, closed: &Closed) -> ConnectError {
+    let why = match (closed.code, &closed.reason) {
+        (_, Some(reason)) => format!("the connection broke ({reason})"),
+        (Some(code), None) => format!("the shell ended with code {code}"),
+        (None, None) => "the connection broke".to_owned(),
+    };
+    let noise = quoted_noise(noise);
+    unreachable_error(format!("{why} after {answered} of {asked} answers; what the rest did is unknown{noise}"))
+}
+
+/// The last of what was said, to stand at the end of a message.
+fn quoted_noise(said: &str) -> String {
+    let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    match &lines[lines.len().saturating_sub(3)..] {
+        [] => String::new(),
+        last => format!("; it said `{}`", last.join(" / ")),
+    }
+}
+
+pub(super) fn unreachable_error(message: impl Into<String>) -> ConnectError {
+    ConnectError { kind: ConnectErrorKind::Unreachable, message: message.into() }
+}

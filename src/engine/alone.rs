@@ -1,0 +1,90 @@
+//! Runs one invocation by itself, read by read and change by change: for tasks that delegate, and whatever
+//! else does not go through a host's window.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use crate::connect::shell::Request;
+use crate::host::port::Waiting;
+use crate::host::{Applied, Failure, Host, Port, SlotId};
+
+use super::exchange::{Verdict, change_requests, judge, question_request, step_failure};
+use super::lane::{Lane, State};
+use super::perform::{Call, Ended, perform};
+
+/// Runs a call on a lane, holding it from the first read to the last change.
+pub async fn run_alone(call: Arc<Call>, lane: &Lane) -> Ended {
+    let port = Port::new(lane.target.name.as_str());
+    let slot = SlotId(0);
+    let host = Host::new(Arc::clone(&port), slot, Arc::clone(&call.identity), call.settings.check);
+    let mut state = lane.lock().await;
+    let mut future = pin!(perform(call, host));
+    loop {
+        let ended = poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
+            Poll::Pending if port.has_questions() || port.is_waiting(slot) => Poll::Ready(None),
+            // it waits for time to pass, or for something of the controller
+            Poll::Pending => Poll::Pending,
+        })
+        .await;
+        if let Some(ended) = ended {
+            return ended;
+        }
+        if let Err(failure) = serve(&port, slot, lane, &mut state).await {
+            return Ended::Module(Err(failure));
+        }
+    }
+}
+
+/// Answers what the invocation asks, or makes the change that it waits for.
+async fn serve(port: &Port, slot: SlotId, lane: &Lane, state: &mut State) -> Result<(), Failure> {
+    let questions = port.take_questions();
+    let mut rest = questions.as_slice();
+    while let Some((identity, _)) = rest.first() {
+        let count = rest.iter().take_while(|question| question.0 == *identity).count();
+        let (group, others) = rest.split_at(count);
+        let requests: Vec<Request> = group.iter().map(question_request).collect();
+        let responses = lane.run_locked(state, identity, &requests).await?;
+        for (question, response) in group.iter().zip(responses) {
+            port.answer(question.clone(), response);
+        }
+        rest = others;
+    }
+    match port.take_waiting(slot) {
+        None => {}
+        Some(Waiting::Turn) => {
+            port.forget_all();
+            port.resolve(slot, Ok(Applied::default()));
+        }
+        Some(Waiting::Change { identity, change, check: true }) => {
+            port.invalidate(&change.footprint);
+            port.mark_unknown(change.footprint.clone(), format!("`{}` has not run", change.what));
+            port.predict(&identity, &change.effects);
+            port.resolve(slot, Ok(Applied { check: true, ..Applied::default() }));
+        }
+        Some(Waiting::Change { identity, change, check: false }) => {
+            let responses = lane.run_locked(state, &identity, &change_requests(&change)).await?;
+            lane.note_foreign_change();
+            port.invalidate(&change.footprint);
+            if !change.certain {
+                port.resolve(slot, Ok(Applied { responses, check: false }));
+                return Ok(());
+            }
+            match judge(&change, &responses) {
+                Verdict::Done => {
+                    port.predict(&identity, &change.effects);
+                    port.resolve(slot, Ok(Applied::default()));
+                }
+                Verdict::DoneByAlias => {
+                    port.forget_all();
+                    port.resolve(slot, Ok(Applied::default()));
+                }
+                Verdict::Failed(index) => return Err(step_failure(&change, index, &responses)),
+                Verdict::NotRun => return Err(step_failure(&change, 0, &responses)),
+            }
+        }
+    }
+    Ok(())
+}

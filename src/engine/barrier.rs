@@ -1,0 +1,215 @@
+//! Where the hosts of a batch are, for the few places where they must wait for one another.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::inventory::HostId;
+
+use super::result::TaskResult;
+
+/// Where a host stands.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    /// Everything before this position is done; what is at it is not.
+    At(Vec<u32>),
+    /// Done with the batch.
+    Ended,
+}
+
+/// The common course of a batch of hosts.
+pub struct Course {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+struct State {
+    hosts: HashMap<HostId, Standing>,
+    /// How many hosts stand at each place, so that the last is found at once.
+    standings: BTreeMap<Standing, usize>,
+    /// Hosts that failed or were unreachable.
+    lost: HashSet<HostId>,
+    /// All hosts must stop here: a fatal error of one.
+    stopped: bool,
+    size: usize,
+    max_fail_percentage: Option<f64>,
+    /// What a `run_once` task came to, for the hosts that did not run it.
+    once: HashMap<Vec<u32>, Once>,
+}
+
+enum Once {
+    Taken(HostId),
+    Done(Arc<TaskResult>),
+}
+
+/// What `run_once` asks of a host.
+pub enum OnceTurn {
+    /// It runs the task for all.
+    Run,
+    /// Another host does; wait.
+    Wait,
+    /// Another host has.
+    Done(Arc<TaskResult>),
+}
+
+impl Course {
+    pub fn new(hosts: &[HostId], max_fail_percentage: Option<f64>) -> Arc<Course> {
+        let start = Standing::At(Vec::new());
+        Arc::new(Course {
+            state: Mutex::new(State {
+                hosts: hosts.iter().map(|host| (*host, start.clone())).collect(),
+                standings: BTreeMap::from([(start, hosts.len())]),
+                lost: HashSet::new(),
+                stopped: false,
+                size: hosts.len(),
+                max_fail_percentage,
+                once: HashMap::new(),
+            }),
+            changed: Notify::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a host is done with everything before `position`. Returns the place of the host that is
+    /// furthest behind, if that changed: everything before it is done on all hosts.
+    pub fn reach(&self, host: HostId, position: Vec<u32>) -> Option<Vec<u32>> {
+        self.stand(host, Standing::At(position))
+    }
+
+    /// Notes that a host is done with the batch.
+    pub fn end(&self, host: HostId) -> Option<Vec<u32>> {
+        self.stand(host, Standing::Ended)
+    }
+
+    fn stand(&self, host: HostId, standing: Standing) -> Option<Vec<u32>> {
+        let mut state = self.state();
+        let first = state.standings.keys().next().cloned();
+        let before = state.hosts.insert(host, standing.clone());
+        if let Some(before) = before {
+            if before == standing {
+                return None;
+            }
+            if let Some(count) = state.standings.get_mut(&before) {
+                *count -= 1;
+                if *count == 0 {
+                    state.standings.remove(&before);
+                }
+            }
+        }
+        *state.standings.entry(standing).or_default() += 1;
+        let last = state.standings.keys().next().cloned();
+        drop(state);
+        self.changed.notify_waiters();
+        match last {
+            Some(Standing::At(position)) if first.as_ref() != Some(&Standing::At(position.clone())) => Some(position),
+            _ => None,
+        }
+    }
+
+    /// Notes that a host failed or cannot be reached.
+    pub fn lose(&self, host: HostId) {
+        let mut state = self.state();
+        state.lost.insert(host);
+        if let Some(limit) = state.max_fail_percentage {
+            let percent = state.lost.len() as f64 * 100.0 / state.size.max(1) as f64;
+            if percent > limit {
+                state.stopped = true;
+            }
+        }
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// Stops all hosts at the task they are at: one of them had a fatal error.
+    pub fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_waiters();
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.state().stopped
+    }
+
+    pub fn has_lost(&self, host: HostId) -> bool {
+        self.state().lost.contains(&host)
+    }
+
+    /// True if every host still at work has reached `position`.
+    pub fn all_reached(&self, position: &[u32]) -> bool {
+        match self.state().standings.keys().next() {
+            Some(Standing::At(last)) => last.as_slice() >= position,
+            _ => true,
+        }
+    }
+
+    /// True if every host still at work is past `position`.
+    pub fn all_past(&self, position: &[u32]) -> bool {
+        match self.state().standings.keys().next() {
+            Some(Standing::At(last)) => last.as_slice() > position,
+            _ => true,
+        }
+    }
+
+    /// Asks whether this host is the one to run a `run_once` task. Of the hosts that came this way, the first
+    /// in the order of the batch is chosen; all must have arrived (see [`Course::all_reached`]).
+    pub fn once(&self, host: HostId, order: &[HostId], position: &[u32]) -> OnceTurn {
+        let mut state = self.state();
+        match state.once.get(position) {
+            Some(Once::Done(result)) => return OnceTurn::Done(Arc::clone(result)),
+            Some(Once::Taken(taker)) if *taker == host => return OnceTurn::Run,
+            Some(Once::Taken(taker)) if !state.lost.contains(taker) => return OnceTurn::Wait,
+            _ => {}
+        }
+        let here = Standing::At(position.to_vec());
+        let first = order.iter().find(|candidate| state.hosts.get(candidate) == Some(&here));
+        if first == Some(&host) {
+            state.once.insert(position.to_vec(), Once::Taken(host));
+            OnceTurn::Run
+        } else {
+            OnceTurn::Wait
+        }
+    }
+
+    /// Gives the result of a `run_once` task to all.
+    pub fn once_done(&self, position: &[u32], result: Arc<TaskResult>) {
+        self.state().once.insert(position.to_vec(), Once::Done(result));
+        self.changed.notify_waiters();
+    }
+
+    /// Waits until anything of the above changes. Take the future before looking, so that no change is missed.
+    pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_host_decides_what_is_done_on_all() {
+        let hosts = [HostId(0), HostId(1)];
+        let course = Course::new(&hosts, None);
+        assert_eq!(course.reach(HostId(0), vec![0, 3]), None);
+        assert!(!course.all_reached(&[0, 2]));
+        assert_eq!(course.reach(HostId(1), vec![0, 2]), Some(vec![0, 2]));
+        assert!(course.all_reached(&[0, 2]));
+        assert!(!course.all_past(&[0, 2]));
+        assert_eq!(course.end(HostId(1)), Some(vec![0, 3]));
+        assert!(course.all_past(&[0, 2]));
+    }
+
+    #[test]
+    fn too_many_lost_hosts_stop_the_batch() {
+        let hosts: Vec<HostId> = (0..4).map(HostId).collect();
+        let course = Course::new(&hosts, Some(30.0));
+        course.lose(HostId(0));
+        assert!(!course.is_stopped());
+        course.lose(HostId(1));
+        assert!(course.is_stopped());
+    }
+}

@@ -1,0 +1,352 @@
+//! Tasks that cannot share a window: those that delegate, run once for all hosts, reach their host in
+//! another way, or let time pass between the items of their loop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::host::{Failure, FailureKind};
+use crate::playbook::{Task, Written};
+use crate::template::Context;
+use crate::value::{Interruption, Map, Value};
+use crate::vars::TaskScope;
+
+use super::alone::run_alone;
+use super::barrier::OnceTurn;
+use super::conclude::{conclude, unknown, whole_loop};
+use super::cursor::Cursor;
+use super::grow::{register, task_info, unknown_task};
+use super::lane::Lane;
+use super::looping;
+use super::perform::{Ended, Prepared, prepare, unmet_condition};
+use super::play::stranger;
+use super::reach::Reach;
+use super::result::{Status, TaskResult};
+use super::walk::{Commitment, Walker, add_item};
+use super::window::{Part, TaskRun};
+
+/// What one invocation came to, and where it was done.
+struct Done {
+    result: TaskResult,
+    delegated_to: Option<String>,
+    no_log: bool,
+    diff: bool,
+}
+
+impl Done {
+    fn without_module(result: TaskResult) -> Done {
+        Done { result, delegated_to: None, no_log: false, diff: false }
+    }
+}
+
+impl Walker {
+    /// Runs a task with an empty window, from its conditions to its result.
+    pub(super) async fn run_by_itself(&mut self, task: Arc<Task>, after: Cursor) {
+        let position = after.position();
+        let for_all = self.is_once(&task, &position);
+        let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
+        if for_all || elsewhere || self.play.strict {
+            self.wait_for_all(&position).await;
+        }
+        if self.play.course.is_stopped() {
+            return;
+        }
+        let stamp = self.play.stamp(position.clone());
+        let scope = self.scope(&task, &stamp, true, Map::new(), 0);
+        let info = task_info(&task, &scope);
+        let items = looping::items(&task, &scope.context());
+        let (items, early) = match items {
+            Ok(items) => (items, None),
+            Err(failure) => (None, Some(self.loop_failure(&task, &scope, failure))),
+        };
+        let run = TaskRun::new(Arc::clone(&task), info, stamp, after, items, true);
+        if for_all {
+            match self.turn_of_once(&position).await {
+                OnceTurn::Done(result) => {
+                    // what the one host found out counts for all; it alone reports it
+                    let additions = Arc::clone(&result.additions);
+                    self.adopt(&run.stamp, &additions);
+                    self.growth.cursor = run.after.clone();
+                    if result.is_fatal() {
+                        self.fail(&run, run.after.clone(), &result);
+                    }
+                    return;
+                }
+                OnceTurn::Run | OnceTurn::Wait => {}
+            }
+        }
+        self.growth.cursor = run.after.clone();
+        let result = match early {
+            Some(result) => self.hand_on(&run, Part::Single, None, Done::without_module(result)),
+            None => self.run_items(&run).await,
+        };
+        if for_all {
+            self.play.course.once_done(&position, Arc::new(result));
+        }
+        if elsewhere {
+            self.wait_until_past(&position).await;
+        }
+    }
+
+    /// A loop that cannot be evaluated: skipped if a condition is false anyway.
+    fn loop_failure(&self, task: &Task, scope: &TaskScope, failure: Failure) -> TaskResult {
+        if let Ok(Some(skipped)) = unmet_condition(&task.settings.when, &scope.context()) {
+            return skipped;
+        }
+        match failure.kind {
+            FailureKind::Interrupted(Interruption::Unknown(reason)) => unknown_task(task, &reason),
+            _ => TaskResult::failed(failure.message),
+        }
+    }
+
+    fn is_once(&self, task: &Arc<Task>, position: &[u32]) -> bool {
+        let add_host =
+            matches!(&task.action, crate::playbook::TaskAction::Module(module) if module.bare_name() == "add_host");
+        if add_host {
+            return true;
+        }
+        let Some(written) = &task.settings.run_once else { return false };
+        let stamp = self.play.stamp(position.to_vec());
+        let scope = self.scope(task, &stamp, true, Map::new(), 0);
+        scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()).unwrap_or(false)
+    }
+
+    async fn wait_for_all(&mut self, position: &[u32]) {
+        let course = Arc::clone(&self.play.course);
+        loop {
+            let changed = course.changed();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if course.all_reached(position) || course.is_stopped() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until no host can still be at this task, so that none goes on while it is done for another.
+    async fn wait_until_past(&mut self, position: &[u32]) {
+        // a place behind the task itself, but before whatever it leads to
+        let mut behind = position.to_vec();
+        behind.push(0);
+        self.reach(behind.clone());
+        self.wait_for_all(&behind).await;
+    }
+
+    async fn turn_of_once(&mut self, position: &[u32]) -> OnceTurn {
+        let course = Arc::clone(&self.play.course);
+        loop {
+            let changed = course.changed();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            match course.once(self.host, &self.play.hosts, position) {
+                OnceTurn::Wait => {}
+                turn => return turn,
+            }
+            changed.await;
+        }
+    }
+
+    async fn run_items(&mut self, run: &Arc<TaskRun>) -> TaskResult {
+        let (Some(items), Some(looping)) = (run.items.clone(), run.task.looping.clone()) else {
+            let done = self.run_one(run, Map::new()).await;
+            return self.hand_on(run, Part::Single, None, done);
+        };
+        let mut results = Vec::new();
+        let mut no_log = false;
+        for index in 0..items.len() {
+            if index > 0
+                && let Some(pause) = self.pause(run, looping.control.pause.as_ref())
+            {
+                tokio::time::sleep(pause).await;
+            }
+            let variables = looping::item_variables(&looping, &items, index);
+            let scope = self.scope(&run.task, &run.stamp, true, variables.clone(), 0);
+            let label = looping::label(&looping, &scope.context(), &items[index]);
+            let mut done = self.run_one(run, variables).await;
+            add_item(Arc::make_mut(&mut done.result.result), run, index);
+            if let Some(name) = run.task.register.as_ref().and_then(|written| written.value.as_str())
+                && let Some(set_facts) = &mut Arc::make_mut(&mut done.result.additions).set_facts
+            {
+                set_facts.shift_remove(name);
+            }
+            no_log |= done.no_log;
+            let stop = self.breaks(&looping.control.break_when, &scope, run, &done.result);
+            let unreachable = done.result.status == Status::Unreachable;
+            let result = self.hand_on(run, Part::Item(index), Some(label), done);
+            results.push(result.clone());
+            if unreachable {
+                return result;
+            }
+            if stop {
+                break;
+            }
+        }
+        let name = run.task.register.as_ref().map(|written| written.value.to_text().into_owned());
+        let result = if results.is_empty() {
+            let mut skipped = TaskResult::skipped("No items in the list");
+            Arc::make_mut(&mut skipped.result).insert("results".into(), Value::list(Vec::new()));
+            register(&run.task, &mut skipped);
+            skipped
+        } else {
+            whole_loop(name.as_deref(), &results)
+        };
+        self.hand_on(run, Part::Whole, None, Done { no_log, ..Done::without_module(result) })
+    }
+
+    fn pause(&self, run: &Arc<TaskRun>, pause: Option<&Value>) -> Option<Duration> {
+        let scope = self.scope(&run.task, &run.stamp, true, Map::new(), 0);
+        let value = scope.context().value(pause?).ok()?;
+        let seconds = value.to_text().trim().parse::<f64>().ok()?;
+        (seconds > 0.0).then(|| Duration::from_secs_f64(seconds))
+    }
+
+    fn breaks(&self, conditions: &[Written], scope: &TaskScope, run: &TaskRun, result: &TaskResult) -> bool {
+        if conditions.is_empty() {
+            return false;
+        }
+        let context = match run.task.register.as_ref().and_then(|written| written.value.as_str()) {
+            Some(name) => {
+                let value = Value::map(Map::clone(&result.result)).into_data();
+                scope.with_local([(Value::from(name), value)]).context()
+            }
+            None => scope.context(),
+        };
+        conditions.iter().all(|condition| context.condition(&condition.value).unwrap_or(false))
+    }
+
+    /// Prepares and runs one invocation, on its host or the one it delegates to.
+    async fn run_one(&mut self, run: &Arc<TaskRun>, variables: Map) -> Done {
+        let scope = self.scope(&run.task, &run.stamp, true, variables, 0);
+        let call = match prepare(&run.task, scope.clone(), &self.play.run.options) {
+            Prepared::Run(call) => *call,
+            Prepared::Done(mut result) => {
+                register(&run.task, &mut result);
+                return Done::without_module(result);
+            }
+            Prepared::Interrupted(Interruption::Unknown(reason)) => {
+                return Done::without_module(unknown_task(&run.task, &reason));
+            }
+            Prepared::Interrupted(other) => {
+                let message = format!("a value that this task needs never came to be ({other:?})");
+                return Done::without_module(TaskResult::failed(message));
+            }
+        };
+        let mut done = Done {
+            result: TaskResult::failed(""),
+            delegated_to: None,
+            no_log: call.settings.no_log,
+            diff: call.settings.diff,
+        };
+        let mut call = call;
+        let lane = match self.lane_of(&run.task, &scope, &call.context) {
+            Ok(Way { lane, delegate, as_delegate }) => {
+                done.delegated_to = delegate;
+                if let Some(there) = as_delegate {
+                    let context = there.context();
+                    let reach = Reach {
+                        scope: &there,
+                        context: &context,
+                        settings: &run.task.settings,
+                        options: &self.play.run.options,
+                    };
+                    match reach.identity() {
+                        Ok(identity) => call.identity = identity,
+                        Err(failure) => {
+                            done.result = TaskResult::failed(failure.message);
+                            return done;
+                        }
+                    }
+                }
+                lane
+            }
+            Err(failure) => {
+                done.result = TaskResult::failed(failure.message);
+                done.result.ignored = call.ignore_errors;
+                return done;
+            }
+        };
+        let call = Arc::new(call);
+        let concluded = match run_alone(Arc::clone(&call), &lane).await {
+            Ended::Task(concluded) => concluded,
+            Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
+                Ok(unknown(&call, &reason))
+            }
+            Ended::Module(ended) => conclude(&call, ended),
+        };
+        done.result = concluded.unwrap_or_else(|interruption| {
+            TaskResult::failed(format!("a value that this task needs never came to be ({interruption:?})"))
+        });
+        if let Some(name) = &done.delegated_to {
+            self.hand_to_delegate(run, name, &call.scope, &mut done.result);
+        }
+        done
+    }
+
+    /// With `delegate_facts`, facts belong to the host that was delegated to.
+    fn hand_to_delegate(&mut self, run: &TaskRun, delegate: &str, scope: &TaskScope, result: &mut TaskResult) {
+        let map = Arc::make_mut(&mut result.result);
+        let host = Map::from_iter([("ansible_host".into(), Value::from(delegate))]);
+        map.insert("_ansible_delegated_vars".into(), host.into());
+        let wanted = run.task.settings.delegate_facts.as_ref().is_some_and(|written| {
+            scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()) == Some(true)
+        });
+        if !wanted {
+            return;
+        }
+        if let Some(host) = self.play.run.inventory().find_host(delegate) {
+            let mut additions = crate::vars::runtime::Additions::clone(&result.additions);
+            let own = Arc::make_mut(&mut result.additions);
+            own.facts = None;
+            if run.task.register.is_none() {
+                own.set_facts = None;
+            }
+            if let (Some(set_facts), Some(name)) = (&mut additions.set_facts, &run.task.register) {
+                set_facts.shift_remove(name.value.to_text().as_ref());
+            }
+            self.play.run.fleet.note(host, run.stamp.clone(), Arc::new(additions));
+        }
+    }
+
+    /// Where a task is done.
+    fn lane_of(&self, task: &Task, scope: &TaskScope, context: &Context) -> Result<Way, Failure> {
+        let delegate = match &task.settings.delegate_to {
+            Some(written) => Some(context.value(&written.value)?).filter(|value| !value.is_null()),
+            None => None,
+        };
+        let omit = scope.run.magic.get("omit").and_then(Value::as_str);
+        let delegate = delegate
+            .map(|value| value.to_text().into_owned())
+            .filter(|name| !name.is_empty() && Some(name.as_str()) != omit);
+        let Some(name) = delegate else {
+            return Ok(Way { lane: self.play.lane(scope)?, delegate: None, as_delegate: None });
+        };
+        let there = scope.neighbours.scope(&name).map_err(Failure::interrupted)?;
+        let mut there = there.unwrap_or_else(|| stranger(&name, scope));
+        // connection variables of the delegating task's own `vars` still count
+        there.task = scope.task.clone();
+        let lane = self.play.lane(&there)?;
+        Ok(Way { lane, delegate: Some(name), as_delegate: Some(there) })
+    }
+
+    /// Commits a result that did not go through the window.
+    fn hand_on(&mut self, run: &Arc<TaskRun>, part: Part, label: Option<String>, done: Done) -> TaskResult {
+        let Done { mut result, delegated_to, no_log, diff } = done;
+        if let Some(message) = self.unknown_handler(&result) {
+            result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
+        }
+        let commitment = Commitment { run: Arc::clone(run), part, label, no_log, diff, delegated_to };
+        self.commit_result(commitment, result.clone());
+        result
+    }
+}
+
+struct Way {
+    lane: Arc<Lane>,
+    delegate: Option<String>,
+    as_delegate: Option<TaskScope>,
+}
+
+/// True unless a task certainly delegates to the controller.
+fn is_another_host(written: &Written) -> bool {
+    !matches!(written.value.as_str(), Some("localhost" | "127.0.0.1" | "::1"))
+}

@@ -1,0 +1,266 @@
+//! From a module's outcome to the result of its task: changed_when, failed_when, ignore_errors, notify, register.
+
+use std::sync::Arc;
+
+use crate::host::{Failure, FailureKind};
+use crate::modules::{Effect, Outcome};
+use crate::template::Context;
+use crate::value::{Interruption, Map, Value};
+use crate::vars::runtime::Additions;
+
+use super::perform::Call;
+use super::result::{Status, Steer, TaskResult};
+
+/// Concludes an invocation. Interrupted if a value that the task's keywords need is not there yet.
+pub fn conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResult, Interruption> {
+    match try_conclude(call, ended) {
+        Ok(result) => Ok(result),
+        Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. }) => {
+            Ok(unknown(call, &reason))
+        }
+        Err(Failure { kind: FailureKind::Interrupted(interruption), .. }) => Err(interruption),
+        Err(failure) => {
+            let mut result = TaskResult::failed(failure.message);
+            result.ignored = call.ignore_errors;
+            Ok(register_again(call, result))
+        }
+    }
+}
+
+/// The result of a task of which check mode cannot know what it would do.
+pub fn unknown(call: &Call, reason: &str) -> TaskResult {
+    let mut map = Map::new();
+    map.insert("unknown".into(), true.into());
+    map.insert("msg".into(), Value::from(format!("unknown until applied: {reason}")));
+    let mut result = TaskResult::new(Status::Unknown, map);
+    let mut names: Vec<String> = call.register.iter().cloned().collect();
+    names.extend(
+        call.args.map().keys().filter(|_| call.module.bare_name() == "set_fact").map(|key| key.to_text().into_owned()),
+    );
+    let unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
+    result.additions = Arc::new(Additions { unknown, ..Additions::default() });
+    result
+}
+
+fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResult, Failure> {
+    let (mut map, mut status, effect, warnings) = match ended {
+        Ok(outcome) => from_outcome(outcome),
+        Err(Failure { kind: FailureKind::Interrupted(interruption), .. }) => {
+            return Err(Failure::interrupted(interruption));
+        }
+        Err(failure) => from_failure(failure),
+    };
+    if !matches!(status, Status::Skipped | Status::Unreachable) {
+        decide_changed(call, &mut map, &mut status)?;
+        decide_failed(call, &mut map, &mut status)?;
+    }
+    let mut additions = Additions::default();
+    let mut steer = None;
+    match effect {
+        Effect::None => {}
+        Effect::Facts(facts) => {
+            map.insert("ansible_facts".into(), facts.clone().into());
+            additions.facts = Some(facts);
+        }
+        Effect::SetFacts { variables, cacheable } => {
+            map.insert("ansible_facts".into(), variables.clone().into());
+            if cacheable {
+                additions.facts = Some(variables.clone());
+            }
+            additions.set_facts = Some(variables);
+        }
+        Effect::IncludeVars(variables) => {
+            map.insert("ansible_facts".into(), variables.clone().into());
+            additions.include_vars = Some(variables);
+        }
+        Effect::AddHost { name, groups, variables } => steer = Some(Steer::AddHost { name, groups, variables }),
+        Effect::GroupBy { group, parents } => steer = Some(Steer::GroupBy { group, parents }),
+        Effect::Stats { data, per_host, aggregate } => steer = Some(Steer::Stats { data, per_host, aggregate }),
+    }
+    if status == Status::Failed {
+        // what a failed task found out does not count, as in Ansible
+        additions = Additions::default();
+        steer = None;
+    }
+    let notify = if status == Status::Changed { notified(call)? } else { Vec::new() };
+    let result = TaskResult {
+        status,
+        result: Arc::new(map),
+        ignored: match status {
+            Status::Failed => call.ignore_errors,
+            Status::Unreachable => call.ignore_unreachable,
+            _ => false,
+        },
+        additions: Arc::new(additions),
+        notify,
+        steer,
+        warnings,
+    };
+    Ok(register_again(call, result))
+}
+
+fn from_outcome(outcome: Outcome) -> (Map, Status, Effect, Vec<String>) {
+    let mut map = outcome.result;
+    map.insert("changed".into(), outcome.changed.into());
+    map.entry("failed".into()).or_insert_with(|| false.into());
+    if !outcome.differences.is_empty() {
+        let differences = outcome.differences.iter().map(|difference| difference.to_value()).collect();
+        map.insert("diff".into(), Value::list(differences));
+    }
+    if !outcome.warnings.is_empty() {
+        map.insert(
+            "warnings".into(),
+            Value::list(outcome.warnings.iter().map(|text| Value::from(text.as_str())).collect()),
+        );
+    }
+    let status = if outcome.skipped {
+        map.insert("skipped".into(), true.into());
+        Status::Skipped
+    } else if outcome.changed {
+        Status::Changed
+    } else {
+        Status::Ok
+    };
+    (map, status, outcome.effect, outcome.warnings)
+}
+
+fn from_failure(failure: Failure) -> (Map, Status, Effect, Vec<String>) {
+    let mut map = failure.result;
+    map.insert("msg".into(), Value::from(failure.message));
+    map.entry("changed".into()).or_insert_with(|| false.into());
+    let status = match failure.kind {
+        FailureKind::Unreachable => {
+            map.insert("unreachable".into(), true.into());
+            Status::Unreachable
+        }
+        _ => {
+            map.insert("failed".into(), true.into());
+            Status::Failed
+        }
+    };
+    (map, status, Effect::None, Vec::new())
+}
+
+/// The task's context with its result under the registered name.
+pub fn context_with_result(call: &Call, result: &Map) -> Context {
+    match &call.register {
+        None => call.context.clone(),
+        Some(name) => {
+            let result = Value::map(result.clone()).into_data();
+            call.scope.with_local([(Value::from(name.as_str()), result)]).context()
+        }
+    }
+}
+
+fn decide_changed(call: &Call, map: &mut Map, status: &mut Status) -> Result<(), Failure> {
+    if call.task.changed_when.is_empty() || *status == Status::Unknown {
+        return Ok(());
+    }
+    let context = context_with_result(call, map);
+    let mut changed = true;
+    for condition in &call.task.changed_when {
+        changed = changed && context.condition(&condition.value)?;
+    }
+    map.insert("changed".into(), changed.into());
+    if *status != Status::Failed {
+        *status = if changed { Status::Changed } else { Status::Ok };
+    }
+    Ok(())
+}
+
+fn decide_failed(call: &Call, map: &mut Map, status: &mut Status) -> Result<(), Failure> {
+    if call.task.failed_when.is_empty() || *status == Status::Unknown {
+        return Ok(());
+    }
+    let context = context_with_result(call, map);
+    let mut failed = true;
+    for condition in &call.task.failed_when {
+        failed = failed && context.condition(&condition.value)?;
+    }
+    map.insert("failed".into(), failed.into());
+    map.insert("failed_when_result".into(), failed.into());
+    let changed = map.get("changed").is_some_and(Value::is_truthy);
+    *status = match (failed, changed) {
+        (true, _) => Status::Failed,
+        (false, true) => Status::Changed,
+        (false, false) => Status::Ok,
+    };
+    Ok(())
+}
+
+fn notified(call: &Call) -> Result<Vec<String>, Failure> {
+    let mut names = Vec::new();
+    for written in &call.task.notify {
+        match call.context.value(&written.value)? {
+            Value::List(items) => names.extend(items.iter().map(|item| item.to_text().into_owned())),
+            Value::Null => {}
+            single => names.push(single.to_text().into_owned()),
+        }
+    }
+    Ok(names)
+}
+
+/// Puts the result under its registered name, once it is final.
+pub fn register_again(call: &Call, mut result: TaskResult) -> TaskResult {
+    if let Some(name) = &call.register {
+        let value = Value::map(Map::clone(&result.result)).into_data();
+        let mut additions = Additions::clone(&result.additions);
+        additions.set_facts.get_or_insert_default().insert(Value::from(name.as_str()), value);
+        result.additions = Arc::new(additions);
+    }
+    result
+}
+
+/// The result of a task whose `until` never came true.
+pub fn exhausted(call: &Call, mut result: TaskResult) -> TaskResult {
+    let map = Arc::make_mut(&mut result.result);
+    map.insert("failed".into(), true.into());
+    map.entry("msg".into()).or_insert_with(|| "the retries are used up and `until` never became true".into());
+    result.status = Status::Failed;
+    result.ignored = call.ignore_errors;
+    result.notify.clear();
+    result
+}
+
+/// The result of a whole loop from the results of its items.
+pub fn whole_loop(call_name: Option<&str>, items: &[TaskResult]) -> TaskResult {
+    let results: Vec<Value> = items.iter().map(|item| Value::map(Map::clone(&item.result)).into_data()).collect();
+    let any = |status: Status| items.iter().any(|item| item.status == status);
+    let failed = items.iter().any(|item| item.status == Status::Failed);
+    let fatal = items.iter().any(|item| item.status == Status::Failed && !item.ignored);
+    let changed = items.iter().any(|item| item.result.get("changed").is_some_and(Value::is_truthy));
+    let skipped = !items.is_empty() && items.iter().all(|item| item.status == Status::Skipped);
+    let mut map = Map::new();
+    map.insert("results".into(), Value::list(results));
+    map.insert("changed".into(), changed.into());
+    if skipped {
+        map.insert("skipped".into(), true.into());
+        map.insert("msg".into(), "All items skipped".into());
+    } else if failed {
+        map.insert("failed".into(), true.into());
+        map.insert("msg".into(), "One or more items failed".into());
+    } else {
+        map.insert("msg".into(), "All items completed".into());
+    }
+    let status = if any(Status::Unreachable) {
+        Status::Unreachable
+    } else if failed {
+        Status::Failed
+    } else if skipped {
+        Status::Skipped
+    } else if changed {
+        Status::Changed
+    } else if any(Status::Unknown) {
+        Status::Unknown
+    } else {
+        Status::Ok
+    };
+    let mut result = TaskResult::new(status, map);
+    result.ignored = failed && !fatal;
+    if let Some(name) = call_name {
+        let value = Value::map(Map::clone(&result.result)).into_data();
+        let set_facts = Map::from_iter([(Value::from(name), value)]);
+        result.additions = Arc::new(Additions { set_facts: Some(set_facts), ..Additions::default() });
+    }
+    result
+}

@@ -1,0 +1,478 @@
+//! How a window grows: the next task, its items, and where it must stop for now.
+
+use std::sync::Arc;
+
+use crate::host::{Failure, FailureKind};
+use crate::modules::{Action, EngineAction};
+use crate::playbook::{Task, TaskAction};
+use crate::value::{Interruption, Map, Value};
+use crate::vars::{Delta, TaskScope};
+
+use super::cursor::{Cursor, Next};
+use super::event::TaskInfo;
+use super::handler::{HandlerId, Handlers};
+use super::looping;
+use super::perform::{Prepared, perform, prepare, unmet_condition};
+use super::result::TaskResult;
+use super::walk::{Blocked, HostEnd, Walker};
+use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
+
+/// Whether the window grew.
+enum Grown {
+    Yes,
+    /// Not now, for this reason.
+    Blocked(Blocked),
+    End,
+}
+
+impl Walker {
+    /// Adds invocations until the window is full or must wait; true if any was added.
+    pub(super) fn extend(&mut self) -> bool {
+        let mut progress = false;
+        while self.blocked.is_none() && self.alone.is_none() && !self.at_end && self.window.len() < self.limit() {
+            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended())) {
+                break;
+            }
+            let before = self.growth.clone();
+            match self.grow(&before) {
+                Grown::Yes => progress = true,
+                Grown::End => self.at_end = true,
+                Grown::Blocked(reason) => {
+                    self.growth = before;
+                    self.blocked = Some(reason);
+                }
+            }
+        }
+        progress
+    }
+
+    fn limit(&self) -> usize {
+        self.play.run.options.window.max(1)
+    }
+
+    fn grow(&mut self, before: &Growth) -> Grown {
+        if let Some((run, part)) = self.growth.rest.clone() {
+            return self.grow_part(run, part, before);
+        }
+        loop {
+            let next = self.growth.cursor.advance();
+            match next {
+                Next::End => return Grown::End,
+                Next::Rescued | Next::StillFailing if !self.window.is_empty() => return Grown::Blocked(Blocked::Alone),
+                Next::Rescued => Arc::make_mut(&mut self.runtime).rescue.clear(),
+                Next::StillFailing => {
+                    let mut cursor = std::mem::take(&mut self.growth.cursor);
+                    if cursor.fail() == super::cursor::Failed::Host {
+                        self.lose(HostEnd::Failed);
+                        return if self.at_end { Grown::End } else { Grown::Yes };
+                    }
+                    self.growth.cursor = cursor;
+                }
+                Next::FlushHandlers => {
+                    if let Some(blocked) = self.flush_handlers() {
+                        return blocked;
+                    }
+                }
+                Next::Task(task) => {
+                    if !self.is_selected(&task) {
+                        continue;
+                    }
+                    if self.is_handler(&task) {
+                        match self.is_notified(&task) {
+                            None => return Grown::Blocked(Blocked::Value),
+                            Some(false) => continue,
+                            Some(true) => {}
+                        }
+                    }
+                    return self.grow_task(task, before);
+                }
+            }
+        }
+    }
+
+    fn is_selected(&self, task: &Task) -> bool {
+        let tags: Vec<String> =
+            task.settings.tags.iter().flat_map(|written| crate::playbook::tags::tags_of(&written.value)).collect();
+        self.play.run.tags.selects(&tags)
+    }
+
+    fn is_handler(&self, task: &Arc<Task>) -> bool {
+        task.is_handler && Handlers::new(&self.growth.handlers).contains(task)
+    }
+
+    /// Goes into the handlers if any was notified; what blocks, if that is not known yet.
+    fn flush_handlers(&mut self) -> Option<Grown> {
+        if !self.window.iter().all(Slot::is_ended) {
+            return Some(Grown::Blocked(Blocked::Value));
+        }
+        if !self.notified_so_far().is_empty() {
+            let handlers = Arc::clone(&self.growth.handlers);
+            self.growth.cursor.enter(handlers);
+        }
+        None
+    }
+
+    /// The handlers that are notified and have not run, counting what the window has done.
+    fn notified_so_far(&self) -> std::collections::HashSet<HandlerId> {
+        let handlers = Handlers::new(&self.growth.handlers);
+        let mut notified = self.notified.clone();
+        for slot in &self.window {
+            if slot.run.task.is_handler && !matches!(slot.part, Part::Item(_)) {
+                notified.remove(&HandlerId::of(&slot.run.task));
+            }
+            if let Some(result) = slot.result() {
+                notified.extend(handlers.resolve(result.notify.iter().map(String::as_str)));
+            }
+        }
+        notified
+    }
+
+    /// True if a handler is to run; `None` if a task that may notify it is not done.
+    fn is_notified(&self, task: &Arc<Task>) -> Option<bool> {
+        if self.notified_so_far().contains(&HandlerId::of(task)) {
+            return Some(true);
+        }
+        let may_notify = |slot: &Slot| !slot.is_ended() && !slot.run.task.notify.is_empty();
+        if self.window.iter().any(may_notify) { None } else { Some(false) }
+    }
+
+    fn grow_task(&mut self, task: Arc<Task>, before: &Growth) -> Grown {
+        let after = self.growth.cursor.clone();
+        let position = after.position();
+        let granted = self.is_granted(&position);
+        if must_be_alone(&task) {
+            if !self.window.is_empty() {
+                return Grown::Blocked(Blocked::Alone);
+            }
+            self.reach(position);
+            self.alone = Some((task, after));
+            return Grown::Yes;
+        }
+        let stamp = self.play.stamp(position);
+        let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
+        let context = scope.context();
+        if let TaskAction::Module(module) = &task.action
+            && let Action::Engine(action) = module.action
+        {
+            return self.grow_engine_action(action, task, scope, after, before);
+        }
+        let items = match looping::items(&task, &context) {
+            Ok(items) => items,
+            Err(failure) => {
+                return match self.blocking(&failure, &stamp.position) {
+                    Some(blocked) => blocked,
+                    None => {
+                        // conditions are looked at first: a loop behind a false one may be undefined
+                        let result = match unmet_condition(&task.settings.when, &context) {
+                            Ok(Some(skipped)) => skipped,
+                            _ => failed_loop(&task, failure),
+                        };
+                        self.push_ended(task, scope, after, before, result)
+                    }
+                };
+            }
+        };
+        let info = task_info(&task, &scope);
+        let run = TaskRun::new(task, info, stamp, after, items, granted);
+        match &run.items {
+            None => self.push(run, Part::Single, before),
+            Some(items) => {
+                let first = if items.is_empty() { Part::Whole } else { Part::Item(0) };
+                self.growth.rest = Some((Arc::clone(&run), first));
+                self.grow_part(run, first, before)
+            }
+        }
+    }
+
+    fn is_granted(&self, position: &[u32]) -> bool {
+        self.window.is_empty() && self.play.course.all_reached(position)
+    }
+
+    /// What a failure to evaluate means for the window, if it is only that something is not there yet.
+    fn blocking(&self, failure: &Failure, position: &[u32]) -> Option<Grown> {
+        match &failure.kind {
+            FailureKind::Interrupted(Interruption::Pending) => Some(Grown::Blocked(Blocked::Value)),
+            FailureKind::Interrupted(Interruption::Barrier) if self.window.is_empty() => {
+                Some(Grown::Blocked(Blocked::Barrier(position.to_vec())))
+            }
+            FailureKind::Interrupted(Interruption::Barrier) => Some(Grown::Blocked(Blocked::Alone)),
+            _ => None,
+        }
+    }
+
+    /// Adds the next part of a loop.
+    fn grow_part(&mut self, run: Arc<TaskRun>, part: Part, before: &Growth) -> Grown {
+        let count = run.items.as_ref().map_or(0, Vec::len);
+        self.growth.rest = match part {
+            Part::Item(index) if index + 1 < count => Some((Arc::clone(&run), Part::Item(index + 1))),
+            Part::Item(_) => Some((Arc::clone(&run), Part::Whole)),
+            Part::Whole | Part::Single => None,
+        };
+        self.growth.cursor = run.after.clone();
+        if part == Part::Whole {
+            return self.push_whole(run, before);
+        }
+        self.push(run, part, before)
+    }
+
+    fn push_whole(&mut self, run: Arc<TaskRun>, before: &Growth) -> Grown {
+        let id = self.new_slot_id();
+        let delta = Arc::new(Delta::Pending(pending(&run.task, Part::Whole)));
+        let empty = run.items.as_ref().is_some_and(Vec::is_empty);
+        self.window.push_back(Slot {
+            id,
+            part: Part::Whole,
+            state: SlotState::Gathering,
+            delta,
+            call: None,
+            label: None,
+            unconfirmed: false,
+            holds: false,
+            grown_from: before.clone(),
+            run: Arc::clone(&run),
+        });
+        if empty {
+            let mut result = TaskResult::skipped("No items in the list");
+            let map = Arc::make_mut(&mut result.result);
+            map.insert("skipped_reason".into(), "No items in the list".into());
+            map.insert("results".into(), Value::list(Vec::new()));
+            register(&run.task, &mut result);
+            self.settle_slot(self.window.len() - 1, result);
+        }
+        Grown::Yes
+    }
+
+    /// Adds an invocation: starts its module, or notes that it is skipped or failed already.
+    fn push(&mut self, run: Arc<TaskRun>, part: Part, before: &Growth) -> Grown {
+        let mut local = Map::new();
+        let mut label = None;
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items) {
+            local = looping::item_variables(looping, items, index);
+        }
+        let scope = self.scope(&run.task, &run.stamp, run.granted, local, self.window.len());
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items)
+            && let Some(item) = items.get(index)
+        {
+            label = Some(looping::label(looping, &scope.context(), item));
+        }
+        let prepared = prepare(&run.task, scope, &self.play.run.options);
+        let id = self.new_slot_id();
+        let delta = Arc::new(Delta::Pending(pending(&run.task, part)));
+        let slot = |state: SlotState, call| Slot {
+            id,
+            part,
+            state,
+            delta,
+            call,
+            label,
+            unconfirmed: false,
+            holds: false,
+            grown_from: before.clone(),
+            run: Arc::clone(&run),
+        };
+        match prepared {
+            Prepared::Interrupted(interruption) => {
+                let failure = Failure::interrupted(interruption);
+                match self.blocking(&failure, &run.stamp.position) {
+                    Some(blocked) => return blocked,
+                    None => {
+                        self.window.push_back(slot(SlotState::Gathering, None));
+                        let result = unknown_task(&run.task, &failure.message);
+                        self.settle_slot(self.window.len() - 1, result);
+                    }
+                }
+            }
+            Prepared::Done(mut result) => {
+                self.window.push_back(slot(SlotState::Gathering, None));
+                if part == Part::Single {
+                    register(&run.task, &mut result);
+                }
+                self.settle_slot(self.window.len() - 1, result);
+            }
+            Prepared::Run(call) => {
+                let call = Arc::new(*call);
+                let host = self.host_handle(id, &call);
+                let future = Box::pin(perform(Arc::clone(&call), host));
+                self.window.push_back(slot(SlotState::Running(future), Some(call)));
+            }
+        }
+        Grown::Yes
+    }
+
+    /// Adds a task that is over already.
+    fn push_ended(
+        &mut self,
+        task: Arc<Task>,
+        scope: TaskScope,
+        after: Cursor,
+        before: &Growth,
+        mut result: TaskResult,
+    ) -> Grown {
+        register(&task, &mut result);
+        let info = task_info(&task, &scope);
+        let stamp = self.play.stamp(after.position());
+        let run = TaskRun::new(task, info, stamp, after, None, false);
+        self.push_result(run, before, result);
+        Grown::Yes
+    }
+
+    fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
+        let id = self.new_slot_id();
+        self.window.push_back(Slot {
+            id,
+            run,
+            part: Part::Single,
+            state: SlotState::Gathering,
+            delta: Arc::new(Delta::Known(Default::default())),
+            call: None,
+            label: None,
+            unconfirmed: false,
+            holds: false,
+            grown_from: before.clone(),
+        });
+        self.settle_slot(self.window.len() - 1, result);
+    }
+
+    /// Includes, imports and meta: done by the engine, without the host.
+    fn grow_engine_action(
+        &mut self,
+        action: EngineAction,
+        task: Arc<Task>,
+        scope: TaskScope,
+        after: Cursor,
+        before: &Growth,
+    ) -> Grown {
+        let position = after.position();
+        if action == EngineAction::Meta {
+            return self.grow_meta(task, scope, after, before);
+        }
+        match super::include::include(&task, &scope, &self.play, action) {
+            Ok(included) => {
+                self.growth.cursor = after.clone();
+                if !included.handlers.is_empty() {
+                    let handlers = self.growth.handlers.iter().cloned().chain(included.handlers).collect();
+                    self.growth.handlers = Arc::new(handlers);
+                }
+                if !included.items.is_empty() {
+                    self.growth.cursor.enter(Arc::new(included.items));
+                }
+                let mut info = TaskInfo::clone(&task_info(&task, &scope));
+                info.included = Some(included.files);
+                let stamp = self.play.stamp(position);
+                let mut result = included.result;
+                register(&task, &mut result);
+                let run = TaskRun::new(task, Arc::new(info), stamp, after, None, false);
+                self.push_result(run, before, result);
+                Grown::Yes
+            }
+            Err(failure) => match self.blocking(&failure, &position) {
+                Some(blocked) => blocked,
+                None => {
+                    let result = match failure.kind {
+                        FailureKind::Interrupted(Interruption::Unknown(reason)) => unknown_task(&task, &reason),
+                        _ => failed_loop(&task, failure),
+                    };
+                    self.push_ended(task, scope, after, before, result)
+                }
+            },
+        }
+    }
+
+    fn grow_meta(&mut self, task: Arc<Task>, scope: TaskScope, after: Cursor, before: &Growth) -> Grown {
+        let context = scope.context();
+        let position = after.position();
+        let name = task.args.get("free_form").or_else(|| task.args.get("_raw_params")).cloned().unwrap_or_default();
+        let skipped = match unmet_condition(&task.settings.when, &context) {
+            Ok(skipped) => skipped,
+            Err(failure) => {
+                return match self.blocking(&failure, &position) {
+                    Some(blocked) => blocked,
+                    None => self.push_ended(Arc::clone(&task), scope, after, before, failed_loop(&task, failure)),
+                };
+            }
+        };
+        let name = name.to_text();
+        if skipped.is_some() || name == "noop" {
+            let result = skipped.unwrap_or_else(|| TaskResult::new(super::result::Status::Ok, Map::new()));
+            return self.push_ended(task, scope, after, before, result);
+        }
+        if name == "flush_handlers" {
+            self.growth.cursor = after;
+            return self.flush_handlers().unwrap_or(Grown::Yes);
+        }
+        if !self.window.is_empty() {
+            return Grown::Blocked(Blocked::Alone);
+        }
+        let result = match super::steer::meta(&name) {
+            Some(steer) => TaskResult { steer: Some(steer), ..TaskResult::new(super::result::Status::Ok, Map::new()) },
+            None => TaskResult::failed(format!("invalid meta action requested: {name}")),
+        };
+        self.push_ended(task, scope, after, before, result)
+    }
+}
+
+/// True if a task cannot share the window: it acts elsewhere, for all hosts, or lets time pass between items.
+fn must_be_alone(task: &Task) -> bool {
+    let settings = &task.settings;
+    let bypasses = matches!(&task.action, TaskAction::Module(module) if matches!(module.bare_name(), "add_host"));
+    settings.run_once.is_some()
+        || settings.delegate_to.is_some()
+        || settings.connection.is_some()
+        || settings.remote_user.is_some()
+        || settings.port.is_some()
+        || settings.throttle.is_some()
+        || bypasses
+        || task
+            .looping
+            .as_ref()
+            .is_some_and(|looping| looping.control.pause.is_some() || !looping.control.break_when.is_empty())
+}
+
+/// Puts a result that came about without a module under its registered name.
+pub(super) fn register(task: &Task, result: &mut TaskResult) {
+    if let Some(name) = task.register.as_ref().and_then(|written| written.value.as_str()) {
+        let value = Value::map(Map::clone(&result.result)).into_data();
+        Arc::make_mut(&mut result.additions).set_facts.get_or_insert_default().insert(Value::from(name), value);
+    }
+}
+
+fn failed_loop(task: &Task, failure: Failure) -> TaskResult {
+    let mut result = TaskResult::failed(failure.message);
+    result.ignored =
+        task.settings.ignore_errors.as_ref().and_then(|written| written.value.to_ansible_bool()) == Some(true);
+    result
+}
+
+/// The result of a task whose conditions or arguments check mode cannot know.
+pub(super) fn unknown_task(task: &Task, reason: &str) -> TaskResult {
+    let map = Map::from_iter([
+        ("unknown".into(), true.into()),
+        ("msg".into(), Value::from(format!("unknown until applied: {reason}"))),
+    ]);
+    let mut result = TaskResult::new(super::result::Status::Unknown, map);
+    let names = pending(task, Part::Single).names;
+    Arc::make_mut(&mut result.additions).unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
+    result
+}
+
+/// What reports say of a task: its name, rendered if that can be done now.
+pub(super) fn task_info(task: &Arc<Task>, scope: &TaskScope) -> Arc<TaskInfo> {
+    let action = match &task.action {
+        TaskAction::Module(module) => module.bare_name().to_owned(),
+        TaskAction::Unknown(name) => name.clone(),
+        TaskAction::Template(written) => written.value.to_text().into_owned(),
+    };
+    let own = match &task.name {
+        Some(written) if written.value.has_templates() => scope
+            .context()
+            .value(&written.value)
+            .map_or_else(|_| written.value.to_text().into_owned(), |value| value.to_text().into_owned()),
+        Some(written) => written.value.to_text().into_owned(),
+        None => action.clone(),
+    };
+    let name = match &task.role {
+        Some(role) => format!("{} : {own}", role.name),
+        None => own,
+    };
+    Arc::new(TaskInfo { name, action, place: task.place.clone(), is_handler: task.is_handler, included: None })
+}

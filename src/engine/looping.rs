@@ -1,0 +1,105 @@
+//! `loop` and `with_…`: the items, and the variables that each sees.
+
+use crate::host::Failure;
+use crate::playbook::{Loop, Task};
+use crate::template::{self, Context};
+use crate::value::{Map, Value, object};
+
+/// The items of a task's loop; `None` if it has none.
+pub fn items(task: &Task, context: &Context) -> Result<Option<Vec<Value>>, Failure> {
+    let Some(looping) = &task.looping else { return Ok(None) };
+    let terms = match context.value(&looping.terms.value) {
+        Ok(terms) => terms,
+        Err(error) => return Err(error.into()),
+    };
+    match &looping.lookup {
+        Some(lookup) => Ok(Some(template::lookup(context, lookup, terms)?)),
+        None => match terms {
+            Value::List(items) => Ok(Some(items.to_vec())),
+            Value::Undefined(reason) => Err(Failure::new(reason.to_string())),
+            other => Err(Failure::new(format!(
+                "Invalid data passed to 'loop', it requires a list, got this instead: {}. Hint: If you passed a list/dict of just one element, try adding wantlist=True to your lookup invocation or use q/query instead of lookup. ({})",
+                other.to_text(),
+                looping.terms.place
+            ))),
+        },
+    }
+}
+
+/// The name of the loop's variable, `item` unless `loop_var` says otherwise.
+pub fn loop_variable(looping: &Loop) -> String {
+    looping.control.loop_var.as_ref().map_or_else(|| "item".to_owned(), |name| name.to_text().into_owned())
+}
+
+/// The variables of one item: the loop's own, its index, and `ansible_loop` if it is asked for.
+pub fn item_variables(looping: &Loop, items: &[Value], index: usize) -> Map {
+    let mut variables = Map::new();
+    let name = loop_variable(looping);
+    if let Some(item) = items.get(index) {
+        variables.insert(Value::from(name.as_str()), item.clone());
+    }
+    variables.insert("ansible_loop_var".into(), Value::from(name));
+    if let Some(index_var) = &looping.control.index_var {
+        variables.insert(index_var.clone().into_data(), Value::from(index));
+        variables.insert("ansible_index_var".into(), index_var.clone().into_data());
+    }
+    if looping.control.extended.as_ref().and_then(Value::to_ansible_bool) == Some(true) {
+        let length = items.len();
+        let mut extended = object([
+            ("index", Value::from(index + 1)),
+            ("index0", Value::from(index)),
+            ("first", (index == 0).into()),
+            ("last", (index + 1 == length).into()),
+            ("length", Value::from(length)),
+            ("revindex", Value::from(length - index)),
+            ("revindex0", Value::from(length - index - 1)),
+        ]);
+        if looping.control.extended_allitems.as_ref().and_then(Value::to_ansible_bool) != Some(false) {
+            extended.insert("allitems".into(), Value::list(items.to_vec()));
+        }
+        if let Some(previous) = index.checked_sub(1).and_then(|previous| items.get(previous)) {
+            extended.insert("previtem".into(), previous.clone());
+        }
+        if let Some(next) = items.get(index + 1) {
+            extended.insert("nextitem".into(), next.clone());
+        }
+        variables.insert("ansible_loop".into(), extended.into());
+    }
+    variables
+}
+
+/// How an item is named in reports: `loop_control.label`, or the item itself.
+pub fn label(looping: &Loop, context: &Context, item: &Value) -> String {
+    let value = match &looping.control.label {
+        Some(label) => context.value(label).unwrap_or_else(|_| label.clone()),
+        None => item.clone(),
+    };
+    match &value {
+        Value::Map(_) | Value::List(_) => value.to_repr(),
+        other => other.to_text().into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::playbook::{LoopControl, Written};
+    use crate::source::{Place, Source};
+
+    #[test]
+    fn an_extended_loop_knows_its_neighbours() {
+        let control =
+            LoopControl { extended: Some(true.into()), index_var: Some("n".into()), ..LoopControl::default() };
+        let place = Place::start(&Source::new("x.yml", ""));
+        let looping = Loop { lookup: None, terms: Written { value: Value::Null, place }, control };
+        let items: Vec<Value> = vec!["a".into(), "b".into(), "c".into()];
+        let variables = item_variables(&looping, &items, 1);
+        let text = |name: &str| variables.get("ansible_loop").and_then(|map| map.get(name)).map(Value::to_repr);
+        assert_eq!(variables.get("item"), Some(&"b".into()));
+        assert_eq!(variables.get("n"), Some(&1.into()));
+        assert_eq!(text("previtem").as_deref(), Some("'a'"));
+        assert_eq!(text("nextitem").as_deref(), Some("'c'"));
+        assert_eq!(text("last").as_deref(), Some("False"));
+        assert_eq!(text("revindex").as_deref(), Some("2"));
+    }
+}

@@ -1,0 +1,199 @@
+//! What the walks of a batch share: the run, the play, the hosts.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::connect::Target;
+use crate::error::Result;
+use crate::host::Failure;
+use crate::inventory::{HostId, Inventory};
+use crate::playbook::tags::TagSelection;
+use crate::playbook::{LoadOptions, Play, VarsPrompt};
+use crate::value::{Interruption, Map, Value};
+use crate::vars::scope::Neighbours;
+use crate::vars::{Fleet, HostView, PlayVars, RunVars, Stamp, TaskScope};
+
+use super::barrier::Course;
+use super::event::Event;
+use super::lane::Lane;
+use super::options::Options;
+use super::reach::Reach;
+use super::run::Lost;
+use super::view::host_view;
+
+/// Asks the user for the value of a variable.
+pub type Ask = Box<dyn Fn(&VarsPrompt) -> Result<Value> + Send + Sync>;
+
+/// One invocation of trimtab.
+pub struct Run {
+    pub options: Options,
+    pub load: LoadOptions,
+    /// The inventory; add_host and group_by put a new one in its place.
+    pub inventory: RwLock<Arc<Inventory>>,
+    pub fleet: Fleet,
+    pub vars: Arc<RunVars>,
+    pub events: mpsc::UnboundedSender<Event>,
+    pub tags: TagSelection,
+    /// Hosts that failed or were unreachable, so that later plays leave them out.
+    pub lost: Lost,
+    /// Asks the user a question of `vars_prompt`.
+    pub ask: Ask,
+    cleared_errors: AtomicBool,
+    lanes: Mutex<HashMap<String, Vec<Arc<Lane>>>>,
+    forks: Arc<Semaphore>,
+}
+
+impl Run {
+    pub fn new(
+        options: Options,
+        load: LoadOptions,
+        inventory: Arc<Inventory>,
+        vars: Arc<RunVars>,
+        events: mpsc::UnboundedSender<Event>,
+        ask: Ask,
+    ) -> Arc<Run> {
+        let tags =
+            TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
+        let forks = Arc::new(Semaphore::new(options.forks.max(1)));
+        Arc::new(Run {
+            options,
+            load,
+            inventory: RwLock::new(inventory),
+            fleet: Fleet::default(),
+            vars,
+            events,
+            tags,
+            lost: Lost::default(),
+            ask,
+            cleared_errors: AtomicBool::new(false),
+            lanes: Mutex::default(),
+            forks,
+        })
+    }
+
+    /// Tells those who listen; if nobody does any more, the run goes on.
+    pub fn tell(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+
+    pub fn inventory(&self) -> Arc<Inventory> {
+        Arc::clone(&self.inventory.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn replace_inventory(&self, change: impl FnOnce(&mut Inventory)) {
+        let mut inventory = self.inventory.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut inventory));
+    }
+
+    /// The lane to a target; the same for all who ask for the same.
+    pub fn lane(&self, target: Target) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lanes.entry(target.name.clone()).or_default();
+        if let Some(lane) = known.iter().find(|lane| lane.target == target) {
+            return Arc::clone(lane);
+        }
+        let lane = Lane::new(target, Arc::clone(&self.forks));
+        known.push(Arc::clone(&lane));
+        lane
+    }
+
+    /// `meta: clear_host_errors`: hosts that failed take part again from the next play on.
+    pub fn clear_host_errors(&self) {
+        self.cleared_errors.store(true, Ordering::SeqCst);
+    }
+
+    pub fn take_cleared_errors(&self) -> bool {
+        self.cleared_errors.swap(false, Ordering::SeqCst)
+    }
+
+    /// All lanes that were asked for.
+    pub fn lanes(&self) -> Vec<Arc<Lane>> {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.values().flatten().cloned().collect()
+    }
+}
+
+/// One batch of a play.
+pub struct PlayRun {
+    pub run: Arc<Run>,
+    pub play: Arc<Play>,
+    pub index: u32,
+    pub batch: u32,
+    pub vars: Arc<PlayVars>,
+    pub course: Arc<Course>,
+    /// The hosts of the batch, in their order.
+    pub hosts: Vec<HostId>,
+    /// True if a failure of one host may stop the others, so that none may be ahead of another with changes.
+    pub strict: bool,
+    pub force_handlers: bool,
+}
+
+impl PlayRun {
+    pub fn stamp(&self, position: Vec<u32>) -> Stamp {
+        Stamp { play: self.index, batch: self.batch, position }
+    }
+
+    /// The scope of a host as `reader` may see it at `stamp`.
+    pub fn neighbours(self: &Arc<Self>, reader: HostId, stamp: Stamp, granted: bool) -> Arc<dyn Neighbours> {
+        Arc::new(Neighbourhood { play: Arc::clone(self), reader, stamp, granted })
+    }
+
+    /// The lane that a scope's variables lead to.
+    pub fn lane(&self, scope: &TaskScope) -> Result<Arc<Lane>, Failure> {
+        let context = scope.context();
+        let settings = scope.task.as_ref().map_or(&self.play.settings, |task| &task.settings);
+        let reach = Reach { scope, context: &context, settings, options: &self.run.options };
+        Ok(self.run.lane(reach.target()?))
+    }
+}
+
+struct Neighbourhood {
+    play: Arc<PlayRun>,
+    reader: HostId,
+    stamp: Stamp,
+    /// All hosts of the batch have reached the reader's place.
+    granted: bool,
+}
+
+impl Neighbours for Neighbourhood {
+    fn names(&self) -> Vec<Arc<str>> {
+        self.play.run.inventory().hosts().map(|(_, host)| Arc::clone(&host.name)).collect()
+    }
+
+    fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption> {
+        let inventory = self.play.run.inventory();
+        let Some(host) = inventory.find_host(name) else { return Ok(None) };
+        if host != self.reader && !self.granted && self.play.hosts.contains(&host) {
+            return Err(Interruption::Barrier);
+        }
+        Ok(Some(TaskScope {
+            run: Arc::clone(&self.play.run.vars),
+            play: Arc::clone(&self.play.vars),
+            play_files: Arc::default(),
+            host: Arc::new(host_view(&inventory, host)),
+            runtime: self.play.run.fleet.before(host, &self.stamp),
+            ahead: Vec::new(),
+            task: None,
+            local: Map::new(),
+            neighbours: self.play.neighbours(self.reader, self.stamp.clone(), self.granted),
+        }))
+    }
+}
+
+/// The scope of a host that is not in the inventory, for `delegate_to` an address.
+pub fn stranger(name: &str, scope: &TaskScope) -> TaskScope {
+    let mut stranger = scope.clone();
+    let mut view = HostView { name: name.into(), ..HostView::default() };
+    view.magic.insert("inventory_hostname".into(), name.into());
+    if matches!(name, "localhost" | "127.0.0.1" | "::1") {
+        let local = Map::from_iter([("ansible_connection".into(), "local".into())]);
+        view.layers.push((crate::vars::Level::InventoryHost, Arc::new(local)));
+    }
+    stranger.host = Arc::new(view);
+    stranger.runtime = Arc::default();
+    stranger.ahead = Vec::new();
+    stranger
+}

@@ -1,0 +1,82 @@
+//! What a task does to the play itself: `meta`, add_host, group_by.
+
+use std::sync::Arc;
+
+use crate::value::Value;
+
+use super::event::Event;
+use super::result::Steer;
+use super::view::host_view;
+use super::walk::{HostEnd, Walker};
+
+/// The effect of `meta: NAME`; `None` if there is no such action (or it is done where it stands).
+pub(super) fn meta(name: &str) -> Option<Steer> {
+    Some(match name {
+        "end_host" => Steer::EndHost,
+        "end_play" => Steer::EndPlay,
+        "end_batch" => Steer::EndBatch,
+        "end_role" => Steer::EndRole,
+        "clear_host_errors" => Steer::ClearHostErrors,
+        "clear_facts" => Steer::ClearFacts,
+        "reset_connection" => Steer::ResetConnection,
+        "refresh_inventory" => Steer::RefreshInventory,
+        _ => return None,
+    })
+}
+
+impl Walker {
+    pub(super) fn steer(&mut self, steer: Steer) {
+        match steer {
+            Steer::AddHost { name, groups, variables } => {
+                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+                self.play.run.replace_inventory(|inventory| {
+                    inventory.add_host(&name, variables, &groups);
+                });
+                self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
+            }
+            Steer::GroupBy { group, parents } => {
+                let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
+                self.play.run.replace_inventory(|inventory| {
+                    inventory.add_to_group(self.host, &group, &parents);
+                });
+                self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
+            }
+            Steer::EndHost => self.leave(HostEnd::Done),
+            Steer::EndBatch => {
+                self.play.course.stop();
+                self.leave(HostEnd::Done);
+            }
+            Steer::EndPlay => {
+                self.play.course.stop();
+                self.leave(HostEnd::EndPlay);
+            }
+            Steer::EndRole => {
+                self.drop_from(0);
+                self.growth.cursor.end_role();
+                self.at_end = false;
+            }
+            Steer::ClearFacts => {
+                Arc::make_mut(&mut self.runtime).facts.clear();
+                self.play.run.fleet.clear_facts(self.host);
+            }
+            Steer::Stats { data, per_host, .. } => {
+                let host = per_host.then(|| Arc::clone(&self.view.name));
+                self.play.run.tell(Event::CustomStats { host, data: Value::map(data) });
+            }
+            Steer::ResetConnection => self.resets_connection = true,
+            // hosts that failed have left their walk: the next play asks for them again
+            Steer::ClearHostErrors => self.play.run.clear_host_errors(),
+            // an inventory is read once; what add_host and group_by changed is there already
+            Steer::RefreshInventory => {}
+        }
+    }
+
+    /// Ends the play for this host, without a failure.
+    fn leave(&mut self, end: HostEnd) {
+        self.drop_from(0);
+        self.growth.cursor.end();
+        self.growth.rest = None;
+        self.at_end = true;
+        self.end = end;
+    }
+}

@@ -1,0 +1,98 @@
+//! Runs playbooks on this machine, for tests of the engine: what came of it, task by task.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::inventory;
+use crate::playbook::{LoadOptions, load_playbook};
+use crate::value::{Map, Value, object};
+use crate::vars::RunVars;
+
+use super::event::{Event, HostResult};
+use super::options::Options;
+use super::play::Run;
+use super::result::Status;
+use super::run::run_plays;
+
+/// What a run told.
+pub struct Told {
+    pub events: Vec<Event>,
+    /// Round trips of each host, in the order of the inventory.
+    pub round_trips: Vec<u64>,
+}
+
+impl Told {
+    pub fn results(&self) -> Vec<&HostResult> {
+        let results = self.events.iter().filter_map(|event| match event {
+            Event::Result(result) => Some(result.as_ref()),
+            _ => None,
+        });
+        let mut results: Vec<&HostResult> = results.collect();
+        results.sort_by(|left, right| left.stamp.cmp(&right.stamp));
+        results
+    }
+
+    /// A line for each result, in the order of the playbook: `host task: status`.
+    pub fn lines(&self) -> Vec<String> {
+        self.results()
+            .iter()
+            .map(|result| {
+                let status = match (result.result.status, result.rescued, result.result.ignored) {
+                    (Status::Failed, true, _) => "rescued",
+                    (Status::Failed, _, true) => "ignored",
+                    (Status::Failed, ..) => "failed",
+                    (Status::Ok, ..) => "ok",
+                    (Status::Changed, ..) => "changed",
+                    (Status::Skipped, ..) => "skipped",
+                    (Status::Unreachable, ..) => "unreachable",
+                    (Status::Unknown, ..) => "unknown",
+                };
+                let item = result.item.as_ref().map(|item| format!(" ({item})")).unwrap_or_default();
+                format!("{} {}{item}: {status}", result.host, result.task.name)
+            })
+            .collect()
+    }
+
+    /// The `msg` of the result of this task on the first host.
+    pub fn message(&self, task: &str) -> String {
+        self.results()
+            .iter()
+            .find(|result| result.task.name == task)
+            .and_then(|result| result.result.result.get("msg"))
+            .map(|value| value.to_text().into_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// Runs a playbook on hosts that are all this machine, with `root` as a variable for the directory.
+pub fn run_playbook(directory: &Path, playbook: &str, hosts: &str, options: Options) -> Told {
+    let path = directory.join("play.yml");
+    std::fs::write(&path, playbook).unwrap();
+    let root = directory.to_string_lossy().into_owned();
+    let extra = Arc::new(object([("root", Value::from(root)), ("ansible_connection", "local".into())]));
+    let load = LoadOptions { extra_vars: Arc::clone(&extra), ..LoadOptions::default() };
+    let plays =
+        load_playbook(&path, &load).unwrap_or_else(|error| panic!("{error} {:?} {:?}", error.hints(), error.others()));
+    let inventory = inventory::load(&[hosts]).unwrap();
+    let magic = Map::from_iter([("omit".into(), Value::from("__omit_place_holder__test"))]);
+    let vars = Arc::new(RunVars { extra, magic, warnings: Default::default() });
+    let (events, mut received) = mpsc::unbounded_channel();
+    let ask = Box::new(|_: &crate::playbook::VarsPrompt| Ok(Value::Null));
+    let run = Run::new(options, load, Arc::new(inventory), vars, events, ask);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let finished = runtime.block_on(async {
+        tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, None)).await
+    });
+    finished.expect("the run does not hang").unwrap();
+    drop(run);
+    let mut told = Told { events: Vec::new(), round_trips: Vec::new() };
+    while let Ok(event) = received.try_recv() {
+        if let Event::HostCost { counters, .. } = &event {
+            told.round_trips.push(counters.round_trips);
+        }
+        told.events.push(event);
+    }
+    told
+}

@@ -1,0 +1,632 @@
+//! Takes one host through a play: keeps the window full, sends what is asked in batches, lets changes
+//! through in order, and hands results on in the order of the playbook.
+
+use std::collections::{HashSet, VecDeque};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use crate::host::port::Waiting;
+use crate::host::{Applied, Failure, FailureKind, Host, Port, SlotId};
+use crate::inventory::HostId;
+use crate::playbook::{Item, Task};
+use crate::value::{Interruption, Map, Value};
+use crate::vars::runtime::Additions;
+use crate::vars::{Delta, HostView, Runtime, Stamp, TaskScope};
+
+use super::conclude::{conclude, unknown};
+use super::cursor::{Cursor, Failed};
+use super::event::{Event, HostResult};
+use super::exchange::Staged;
+use super::handler::{HandlerId, Handlers};
+use super::lane::Lane;
+use super::perform::Ended;
+use super::play::PlayRun;
+use super::result::{Status, TaskResult};
+use super::window::{Growth, Part, Slot, SlotState, TaskRun};
+
+/// How many bytes of changes are gathered before they are sent.
+const STAGED_BYTES: usize = 256 * 1024;
+
+/// How many changes are gathered before they are sent.
+const STAGED_CHANGES: usize = 200;
+
+/// How a host came out of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostEnd {
+    Done,
+    Failed,
+    Unreachable,
+    /// `meta: end_play` and its like ask it for all hosts.
+    EndPlay,
+}
+
+/// Why the window cannot grow now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// A value is not there yet, or a loop must end first: until something in the window has ended.
+    Value,
+    /// The next task must be alone: until the window is empty.
+    Alone,
+    /// Until all hosts have reached this place.
+    Barrier(Vec<u32>),
+}
+
+/// See the module's description.
+pub struct Walker {
+    pub(super) play: Arc<PlayRun>,
+    pub(super) host: HostId,
+    pub(super) view: Arc<HostView>,
+    pub(super) play_files: Arc<Map>,
+    pub(super) lane: Arc<Lane>,
+    pub(super) port: Arc<Port>,
+    pub(super) runtime: Arc<Runtime>,
+    pub(super) window: VecDeque<Slot>,
+    pub(super) growth: Growth,
+    pub(super) blocked: Option<Blocked>,
+    /// A task that must run by itself, now that the window is empty.
+    pub(super) alone: Option<(Arc<Task>, Cursor)>,
+    /// The play has no further task for this host.
+    pub(super) at_end: bool,
+    pub(super) notified: HashSet<HandlerId>,
+    pub(super) staged: Vec<Staged>,
+    next_slot: u64,
+    /// The lane's count of changes by others, when last looked at.
+    foreign: u64,
+    announced: Option<Vec<u32>>,
+    /// `meta: reset_connection` was met; done before anything else is sent.
+    pub(super) resets_connection: bool,
+    pub(super) end: HostEnd,
+}
+
+impl Walker {
+    pub fn new(
+        play: Arc<PlayRun>,
+        host: HostId,
+        view: Arc<HostView>,
+        play_files: Arc<Map>,
+        lane: Arc<Lane>,
+        sections: Vec<Arc<Vec<Item>>>,
+    ) -> Walker {
+        let runtime = play.run.fleet.settled(host);
+        let handlers = Arc::clone(&play.play.handlers);
+        Walker {
+            port: Port::new(Arc::clone(&view.name)),
+            foreign: lane.foreign_changes(),
+            play,
+            host,
+            view,
+            play_files,
+            lane,
+            runtime,
+            window: VecDeque::new(),
+            growth: Growth { cursor: Cursor::new(sections), rest: None, handlers },
+            blocked: None,
+            alone: None,
+            at_end: false,
+            notified: HashSet::new(),
+            staged: Vec::new(),
+            next_slot: 0,
+            announced: None,
+            resets_connection: false,
+            end: HostEnd::Done,
+        }
+    }
+
+    /// Walks to the end of the play.
+    pub async fn walk(mut self) -> HostEnd {
+        loop {
+            if self.play.course.is_stopped() && self.end == HostEnd::Done && !self.finished() {
+                self.drop_from(0);
+                self.growth.cursor.end();
+                self.at_end = true;
+                break;
+            }
+            if poll_fn(|context| Poll::Ready(self.step(context))).await {
+                continue;
+            }
+            if std::mem::take(&mut self.resets_connection) {
+                self.lane.reset().await;
+                continue;
+            }
+            if let Some((task, after)) = self.alone.take() {
+                self.run_by_itself(task, after).await;
+                continue;
+            }
+            if !self.staged.is_empty() || self.port.has_questions() {
+                self.exchange().await;
+                continue;
+            }
+            if self.finished() {
+                break;
+            }
+            self.wait().await;
+        }
+        if let Some(position) = self.play.course.end(self.host) {
+            self.play.run.tell(Event::Passed(self.play.stamp(position)));
+        }
+        self.play.run.fleet.settle(self.host);
+        self.end
+    }
+
+    fn finished(&self) -> bool {
+        self.window.is_empty() && self.at_end && self.alone.is_none()
+    }
+
+    /// Waits for whatever is outside of this host's wire: time, or other hosts.
+    async fn wait(&mut self) {
+        let course = Arc::clone(&self.play.course);
+        let changed = course.changed();
+        let mut changed = std::pin::pin!(changed);
+        changed.as_mut().enable();
+        // what changed before the future was enabled would be missed
+        if poll_fn(|context| Poll::Ready(self.step(context))).await {
+            return;
+        }
+        if course.is_stopped() {
+            return;
+        }
+        poll_fn(|context| {
+            if self.poll_slots(context) {
+                return Poll::Ready(());
+            }
+            changed.as_mut().poll(context)
+        })
+        .await;
+        if matches!(self.blocked, Some(Blocked::Barrier(_))) {
+            self.blocked = None;
+        }
+    }
+
+    /// Does all that can be done without waiting; true if there was anything.
+    fn step(&mut self, context: &mut TaskContext<'_>) -> bool {
+        self.notice_foreign_changes();
+        let mut progress = self.poll_slots(context);
+        progress |= self.gather_loops();
+        progress |= self.commit();
+        progress |= self.extend();
+        progress |= self.let_change();
+        self.announce();
+        progress |= self.commit();
+        progress
+    }
+
+    /// Somebody else changed this host: what was read may be stale.
+    fn notice_foreign_changes(&mut self) {
+        let now = self.lane.foreign_changes();
+        if now != self.foreign {
+            self.foreign = now;
+            self.port.forget_all();
+            // what is on its way cannot be called back; everything behind it is decided anew
+            let first = self.window.iter().rposition(|slot| slot.unconfirmed).map_or(0, |last| last + 1);
+            self.drop_from(first);
+        }
+    }
+
+    pub(super) fn new_slot_id(&mut self) -> SlotId {
+        self.next_slot += 1;
+        SlotId(self.next_slot)
+    }
+
+    /// Lets running invocations go on; true if one ended.
+    fn poll_slots(&mut self, context: &mut TaskContext<'_>) -> bool {
+        let mut progress = false;
+        let mut index = 0;
+        while index < self.window.len() {
+            let ended = match &mut self.window[index].state {
+                SlotState::Running(future) => match future.as_mut().poll(context) {
+                    Poll::Ready(ended) => Some(ended),
+                    Poll::Pending => None,
+                },
+                _ => None,
+            };
+            if let Some(ended) = ended {
+                progress = true;
+                self.end_slot(index, ended);
+            }
+            index += 1;
+        }
+        progress
+    }
+
+    /// Concludes an invocation whose module has returned.
+    fn end_slot(&mut self, index: usize, ended: Ended) {
+        let slot = &self.window[index];
+        let Some(call) = slot.call.clone() else { return };
+        let concluded = match ended {
+            Ended::Task(concluded) => concluded,
+            Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
+                Ok(unknown(&call, &reason))
+            }
+            Ended::Module(ended) => conclude(&call, ended),
+        };
+        match concluded {
+            Ok(result) => self.settle_slot(index, result),
+            Err(interruption) => {
+                let alone = index == 0;
+                let position = slot.run.stamp.position.clone();
+                match interruption {
+                    Interruption::Barrier if alone && !slot.run.granted => {
+                        self.drop_from(0);
+                        self.blocked = Some(Blocked::Barrier(position));
+                    }
+                    _ if !alone => {
+                        self.drop_from(index);
+                        self.blocked = Some(Blocked::Value);
+                    }
+                    other => {
+                        let message = format!("a value that this task needs never came to be ({other:?})");
+                        self.settle_slot(index, TaskResult::failed(message));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives a slot its result; what it adds is seen by all behind it from now on.
+    pub(super) fn settle_slot(&mut self, index: usize, mut result: TaskResult) {
+        if let Some(message) = self.unknown_handler(&result) {
+            result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
+        }
+        let slot = &mut self.window[index];
+        if slot.holds {
+            self.port.forget_all();
+        }
+        if let Part::Item(item) = slot.part {
+            let map = Arc::make_mut(&mut result.result);
+            add_item(map, &slot.run, item);
+            // a loop is registered as a whole
+            let additions = Arc::make_mut(&mut result.additions);
+            if let (Some(call), Some(set_facts)) = (&slot.call, &mut additions.set_facts)
+                && let Some(register) = &call.register
+            {
+                set_facts.shift_remove(register.as_str());
+            }
+            slot.run.store(item, result.clone());
+        }
+        slot.delta = Arc::new(Delta::Known(Additions::clone(&result.additions)));
+        slot.state = SlotState::Ended(result);
+        if self.blocked == Some(Blocked::Value) {
+            self.blocked = None;
+        }
+    }
+
+    pub(super) fn unknown_handler(&self, result: &TaskResult) -> Option<String> {
+        if result.notify.is_empty() {
+            return None;
+        }
+        let handlers = Handlers::new(&self.growth.handlers);
+        handlers.unknown(result.notify.iter().map(String::as_str)).map(|name| {
+            format!(
+                "The requested handler '{name}' was not found in either the main handlers list nor in the listening handlers list"
+            )
+        })
+    }
+
+    /// Ends the results of loops whose items have all ended.
+    fn gather_loops(&mut self) -> bool {
+        let mut progress = false;
+        for index in 0..self.window.len() {
+            if !matches!(self.window[index].state, SlotState::Gathering) {
+                continue;
+            }
+            let run = Arc::clone(&self.window[index].run);
+            if !self.window.iter().take(index).all(|slot| !Arc::ptr_eq(&slot.run, &run) || slot.is_ended()) {
+                continue;
+            }
+            if let Some(items) = run.item_results() {
+                let register = run.task.register.as_ref().map(|written| written.value.to_text().into_owned());
+                let result = super::conclude::whole_loop(register.as_deref(), &items);
+                self.settle_slot(index, result);
+                progress = true;
+            }
+        }
+        progress
+    }
+
+    /// Lets the first invocation that is not done make its change, or have its turn.
+    fn let_change(&mut self) -> bool {
+        let Some(index) = self.window.iter().position(|slot| !slot.is_ended()) else { return false };
+        if self.window.iter().take(index).any(Slot::is_fatal) {
+            return false;
+        }
+        let slot = &self.window[index];
+        let id = slot.id;
+        if !self.port.is_waiting(id) {
+            return false;
+        }
+        if self.play.strict && (index > 0 || !self.play.course.all_reached(&slot.run.stamp.position)) {
+            return false;
+        }
+        let full = self.staged.len() >= STAGED_CHANGES
+            || self.staged.iter().map(|staged| size(&staged.change)).sum::<usize>() > STAGED_BYTES;
+        if full || (self.port.waits_for_turn(id) && self.window.iter().any(|slot| slot.unconfirmed)) {
+            return false;
+        }
+        match self.port.take_waiting(id) {
+            None => false,
+            Some(Waiting::Turn) => {
+                self.drop_from(index + 1);
+                self.port.forget_all();
+                self.window[index].holds = true;
+                self.port.resolve(id, Ok(Applied::default()));
+                true
+            }
+            Some(Waiting::Change { identity, change, check: true }) => {
+                self.invalidate_behind(index, &change.footprint);
+                self.port.mark_unknown(change.footprint.clone(), format!("`{}` has not run", change.what));
+                self.port.predict(&identity, &change.effects);
+                self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
+                true
+            }
+            Some(Waiting::Change { identity, change, check: false }) => {
+                self.invalidate_behind(index, &change.footprint);
+                let slot = &mut self.window[index];
+                slot.unconfirmed = true;
+                let retries = slot.call.as_ref().is_some_and(|call| call.retry.is_some());
+                let ahead = change.certain && self.play.run.options.window > 1 && !self.play.strict && !retries;
+                if change.certain {
+                    self.port.predict(&identity, &change.effects);
+                }
+                self.staged.push(Staged { slot: id, identity, change });
+                if ahead {
+                    self.port.resolve(id, Ok(Applied::default()));
+                }
+                ahead
+            }
+        }
+    }
+
+    /// Drops every invocation behind `index` that used an answer which the change may alter, and all behind it.
+    fn invalidate_behind(&mut self, index: usize, footprint: &crate::host::Footprint) {
+        let touched = self.port.invalidate(footprint);
+        let first = (index + 1..self.window.len()).find(|behind| touched.contains(&self.window[*behind].id));
+        if let Some(first) = first {
+            self.drop_from(first);
+        }
+    }
+
+    /// Drops all invocations from `index` on; the window grows again from there.
+    pub(super) fn drop_from(&mut self, index: usize) {
+        if index >= self.window.len() {
+            return;
+        }
+        let dropped = self.window.split_off(index);
+        for slot in &dropped {
+            self.port.forget(slot.id);
+        }
+        if let Some(first) = dropped.front() {
+            self.growth = first.grown_from.clone();
+        }
+        self.at_end = false;
+        self.blocked = None;
+        self.alone = None;
+    }
+
+    /// Tells the others how far this host has come.
+    fn announce(&mut self) {
+        let position = match (self.window.front(), &self.blocked) {
+            (Some(slot), _) => slot.run.stamp.position.clone(),
+            (None, Some(Blocked::Barrier(position))) => position.clone(),
+            _ => return,
+        };
+        self.reach(position);
+    }
+
+    pub(super) fn reach(&mut self, position: Vec<u32>) {
+        if self.announced.as_ref() == Some(&position) {
+            return;
+        }
+        self.announced = Some(position.clone());
+        if let Some(last) = self.play.course.reach(self.host, position) {
+            self.play.run.tell(Event::Passed(self.play.stamp(last)));
+        }
+    }
+
+    /// Hands on the results at the front of the window that are certain.
+    fn commit(&mut self) -> bool {
+        let mut progress = false;
+        while let Some(front) = self.window.front() {
+            if !front.is_ended() || front.unconfirmed {
+                break;
+            }
+            if self.play.strict && !self.play.course.all_reached(&front.run.stamp.position) {
+                break;
+            }
+            let fatal = front.is_fatal();
+            let Some(slot) = self.window.pop_front() else { break };
+            self.port.forget(slot.id);
+            progress = true;
+            if self.blocked.as_ref().is_some_and(|blocked| !matches!(blocked, Blocked::Barrier(_))) {
+                self.blocked = None;
+            }
+            let SlotState::Ended(result) = slot.state else { break };
+            let no_log = slot.call.as_ref().is_some_and(|call| call.settings.no_log);
+            let diff = slot.call.as_ref().is_some_and(|call| call.settings.diff);
+            let commitment =
+                Commitment { run: slot.run, part: slot.part, label: slot.label, no_log, diff, delegated_to: None };
+            if fatal {
+                self.drop_from(0);
+            }
+            self.commit_result(commitment, result);
+            self.announce();
+        }
+        progress
+    }
+
+    /// Takes over what a result adds, tells it, and goes where it leads.
+    pub(super) fn commit_result(&mut self, commitment: Commitment, result: TaskResult) {
+        let Commitment { run, part, .. } = &commitment;
+        let is_item = matches!(part, Part::Item(_));
+        self.adopt(&run.stamp, &result.additions);
+        if run.task.is_handler && !is_item {
+            self.notified.remove(&HandlerId::of(&run.task));
+        }
+        if !result.notify.is_empty() {
+            let handlers = Handlers::new(&self.growth.handlers);
+            self.notified.extend(handlers.resolve(result.notify.iter().map(String::as_str)));
+        }
+        let fatal = result.is_fatal() && (!is_item || result.status == Status::Unreachable);
+        let after = run.after.clone();
+        let run = Arc::clone(run);
+        let leads_to = fatal.then(|| self.fail(&run, after, &result));
+        let event = HostResult {
+            stamp: run.stamp.clone(),
+            task: Arc::clone(&run.info),
+            host: Arc::clone(&self.view.name),
+            delegated_to: commitment.delegated_to,
+            is_loop: commitment.part == Part::Whole,
+            item: if is_item { commitment.label } else { None },
+            rescued: leads_to == Some(Failed::Rescue),
+            no_log: commitment.no_log,
+            diff: commitment.diff,
+            result: result.clone(),
+        };
+        self.play.run.tell(Event::Result(Box::new(event)));
+        if let Some(steer) = result.steer {
+            self.steer(steer);
+        }
+    }
+
+    /// Adds variables to the host, and to what others may know of it.
+    pub(super) fn adopt(&mut self, stamp: &Stamp, additions: &Arc<Additions>) {
+        let empty = additions.facts.is_none()
+            && additions.set_facts.is_none()
+            && additions.include_vars.is_none()
+            && additions.role.is_none();
+        if empty {
+            return;
+        }
+        Arc::make_mut(&mut self.runtime).apply(additions);
+        self.play.run.fleet.note(self.host, stamp.clone(), Arc::clone(additions));
+        if additions.facts.is_some() && self.play.play.vars_files.iter().any(|written| written.value.has_templates()) {
+            self.read_play_files(stamp);
+        }
+    }
+
+    /// Files whose names depend on facts are read once these are known.
+    fn read_play_files(&mut self, stamp: &Stamp) {
+        let scope = TaskScope {
+            run: Arc::clone(&self.play.run.vars),
+            play: Arc::clone(&self.play.vars),
+            play_files: Arc::clone(&self.play_files),
+            host: Arc::clone(&self.view),
+            runtime: Arc::clone(&self.runtime),
+            ahead: Vec::new(),
+            task: None,
+            local: Map::new(),
+            neighbours: self.play.neighbours(self.host, stamp.clone(), false),
+        };
+        match super::run::play_files(&self.play.play, &scope) {
+            Ok(files) => self.play_files = files,
+            Err(error) => self.play.run.tell(Event::Warning(format!("{}: {error}", self.view.name))),
+        }
+    }
+
+    /// Goes where a failure leads: a rescue, an always, or out of the play.
+    pub(super) fn fail(&mut self, run: &TaskRun, mut after: Cursor, result: &TaskResult) -> Failed {
+        let unreachable = result.status == Status::Unreachable;
+        let leads_to = if unreachable { Failed::Host } else { after.fail() };
+        if leads_to == Failed::Rescue {
+            let task = Map::from_iter([
+                ("name".into(), Value::from(run.info.name.as_str())),
+                ("action".into(), Value::from(run.info.action.as_str())),
+            ]);
+            let rescue = &mut Arc::make_mut(&mut self.runtime).rescue;
+            rescue.insert("ansible_failed_task".into(), task.into());
+            rescue.insert("ansible_failed_result".into(), Value::map(Map::clone(&result.result)).into_data());
+        }
+        self.at_end = false;
+        self.blocked = None;
+        self.growth.rest = None;
+        self.growth.cursor = after;
+        if leads_to == Failed::Host {
+            self.lose(if unreachable { HostEnd::Unreachable } else { HostEnd::Failed });
+        }
+        if run
+            .task
+            .settings
+            .any_errors_fatal
+            .as_ref()
+            .is_some_and(|written| written.value.to_ansible_bool() == Some(true))
+            && leads_to != Failed::Rescue
+        {
+            self.play.course.stop();
+        }
+        leads_to
+    }
+
+    /// The host is out of the play; with `force_handlers` what was notified still runs.
+    pub(super) fn lose(&mut self, end: HostEnd) {
+        let first = self.end == HostEnd::Done;
+        self.end = end;
+        self.growth.cursor = Cursor::default();
+        self.growth.rest = None;
+        if first && end == HostEnd::Failed && self.play.force_handlers && !self.notified.is_empty() {
+            self.growth.cursor.enter(Arc::new(vec![Item::FlushHandlers]));
+            self.at_end = false;
+        } else {
+            self.at_end = true;
+        }
+        self.play.course.lose(self.host);
+    }
+
+    /// The variables as the invocation at place `upto` of the window sees them.
+    pub(super) fn scope(&self, task: &Arc<Task>, stamp: &Stamp, granted: bool, local: Map, upto: usize) -> TaskScope {
+        let has_any = |delta: &Delta| match delta {
+            Delta::Pending(pending) => pending.any || pending.facts || !pending.names.is_empty(),
+            Delta::Known(additions) => {
+                additions.facts.is_some()
+                    || additions.set_facts.is_some()
+                    || additions.include_vars.is_some()
+                    || additions.role.is_some()
+                    || !additions.unknown.is_empty()
+            }
+        };
+        TaskScope {
+            run: Arc::clone(&self.play.run.vars),
+            play: Arc::clone(&self.play.vars),
+            play_files: Arc::clone(&self.play_files),
+            host: Arc::clone(&self.view),
+            runtime: Arc::clone(&self.runtime),
+            ahead: self
+                .window
+                .iter()
+                .take(upto)
+                .map(|slot| &slot.delta)
+                .filter(|delta| has_any(delta))
+                .cloned()
+                .collect(),
+            task: Some(Arc::clone(task)),
+            local,
+            neighbours: self.play.neighbours(self.host, stamp.clone(), granted),
+        }
+    }
+
+    /// A handle on the host for an invocation of its window.
+    pub(super) fn host_handle(&self, slot: SlotId, call: &super::perform::Call) -> Host {
+        Host::new(Arc::clone(&self.port), slot, Arc::clone(&call.identity), call.settings.check)
+    }
+}
+
+/// A result on its way out.
+pub(super) struct Commitment {
+    pub(super) run: Arc<TaskRun>,
+    pub(super) part: Part,
+    pub(super) label: Option<String>,
+    pub(super) no_log: bool,
+    pub(super) diff: bool,
+    pub(super) delegated_to: Option<String>,
+}
+
+/// Says in an item's result which item it was.
+pub(super) fn add_item(map: &mut Map, run: &TaskRun, item: usize) {
+    let Some(value) = run.items.as_ref().and_then(|items| items.get(item)) else { return };
+    let name = run.task.looping.as_ref().map_or_else(|| "item".to_owned(), super::looping::loop_variable);
+    map.insert(Value::from(name.as_str()), value.clone().into_data());
+    map.insert("ansible_loop_var".into(), Value::from(name));
+}
+
+fn size(change: &crate::host::Change) -> usize {
+    change.steps.iter().map(|step| step.script.len() + step.stdin.as_ref().map_or(0, Vec::len)).sum()
+}

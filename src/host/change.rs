@@ -1,0 +1,162 @@
+//! A step that alters a host, with what it was before, what it will be, and how to take it back.
+
+use crate::connect::shell::{Response, Verb};
+use crate::value::{Map, Value, object};
+
+use super::footprint::Footprint;
+use super::query::Query;
+
+/// One command of a change, run by the host's shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// POSIX shell code; succeeds by exit code 0.
+    pub script: String,
+    /// Its standard input. Secrets travel here and nowhere else.
+    pub stdin: Option<Vec<u8>>,
+    /// The output that proves the change: what was written is read back. Blanks are folded.
+    pub expect: Option<String>,
+    /// The path that is written, so that a path reached through a symbolic link is noticed.
+    pub writes: Option<String>,
+}
+
+impl Step {
+    pub fn new(script: impl Into<String>) -> Step {
+        Step { script: script.into(), stdin: None, expect: None, writes: None }
+    }
+
+    #[must_use]
+    pub fn stdin(mut self, stdin: impl Into<Vec<u8>>) -> Step {
+        self.stdin = Some(stdin.into());
+        self
+    }
+
+    #[must_use]
+    pub fn expect(mut self, output: impl Into<String>) -> Step {
+        self.expect = Some(output.into());
+        self
+    }
+
+    #[must_use]
+    pub fn writes(mut self, path: impl Into<String>) -> Step {
+        self.writes = Some(path.into());
+        self
+    }
+
+    pub(crate) fn verb(&self) -> Verb {
+        Verb::Script { text: self.script.clone(), stdin: self.stdin.clone() }
+    }
+}
+
+/// Before and after, as `--diff` shows them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Difference {
+    pub before_header: String,
+    pub after_header: String,
+    pub before: String,
+    pub after: String,
+    /// Lines to show in place of content that is binary or too large.
+    pub notes: Vec<String>,
+}
+
+impl Difference {
+    pub fn new(header: impl Into<String>, before: impl Into<String>, after: impl Into<String>) -> Difference {
+        let header = header.into();
+        Difference {
+            before_header: header.clone(),
+            after_header: header,
+            before: before.into(),
+            after: after.into(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// The entry of a result's `diff` list.
+    pub fn to_value(&self) -> Value {
+        let map: Map = object([
+            ("before_header", self.before_header.as_str().into()),
+            ("after_header", self.after_header.as_str().into()),
+            ("before", self.before.as_str().into()),
+            ("after", self.after.as_str().into()),
+        ]);
+        map.into()
+    }
+}
+
+/// How a change is taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inverse {
+    /// By these steps.
+    Steps(Vec<Step>),
+    /// Not at all, for this reason.
+    None(String),
+}
+
+/// A change of a host: what the engine sends, journals, shows and can undo.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// What is changed, in a few words: `file /etc/motd`, `sysctl vm.swappiness`.
+    pub what: String,
+    pub steps: Vec<Step>,
+    pub differences: Vec<Difference>,
+    pub inverse: Inverse,
+    pub footprint: Footprint,
+    /// True if success leaves the host exactly as `effects` say and the answers of the steps tell nothing
+    /// more: then tasks behind it are decided and sent without waiting.
+    pub certain: bool,
+    /// What the reads would answer once it is made.
+    pub effects: Vec<(Query, Response)>,
+}
+
+impl Change {
+    /// A change whose result is known in advance: it adds what it leaves behind by [`Change::leaves`].
+    pub fn certain(what: impl Into<String>, footprint: Footprint) -> Change {
+        Change {
+            what: what.into(),
+            steps: Vec::new(),
+            differences: Vec::new(),
+            inverse: Inverse::None("no inverse is known".to_owned()),
+            footprint,
+            certain: true,
+            effects: Vec::new(),
+        }
+    }
+
+    /// A change whose answers must be seen before anything behind it can be decided.
+    pub fn uncertain(what: impl Into<String>, footprint: Footprint) -> Change {
+        Change { certain: false, ..Change::certain(what, footprint) }
+    }
+
+    #[must_use]
+    pub fn step(mut self, step: Step) -> Change {
+        self.steps.push(step);
+        self
+    }
+
+    #[must_use]
+    pub fn difference(mut self, difference: Difference) -> Change {
+        self.differences.push(difference);
+        self
+    }
+
+    #[must_use]
+    pub fn inverse(mut self, inverse: Inverse) -> Change {
+        self.inverse = inverse;
+        self
+    }
+
+    /// What `query` will answer after the change.
+    #[must_use]
+    pub fn leaves(mut self, query: Query, response: Response) -> Change {
+        self.effects.push((query, response));
+        self
+    }
+}
+
+/// What came of a change.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// The answers of the steps; empty for a certain change and in check mode.
+    pub responses: Vec<Response>,
+    /// True if nothing was sent because this is check mode.
+    pub check: bool,
+}

@@ -1,0 +1,237 @@
+//! The meeting place of the modules at work on one host and the engine that drives them.
+//!
+//! Modules ask and wait; the engine takes what was asked, sends it in one batch, brings the answers,
+//! and lets changes through one after the other. Nothing here waits or sends by itself.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use indexmap::IndexSet;
+
+use crate::connect::Identity;
+use crate::connect::shell::Response;
+use crate::value::Interruption;
+
+use super::change::{Applied, Change};
+use super::failure::Failure;
+use super::footprint::Footprint;
+use super::query::Query;
+
+/// One invocation of a module in a host's window. An invocation that is started again gets a new one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SlotId(pub u64);
+
+/// A question and who asks it: another user may be answered otherwise.
+pub type Question = (Arc<Identity>, Query);
+
+/// What an invocation waits for besides answers.
+#[derive(Debug)]
+pub enum Waiting {
+    /// To make this change, as this user; only recorded if `check`.
+    Change { identity: Arc<Identity>, change: Change, check: bool },
+    /// Until all before it is done.
+    Turn,
+}
+
+/// See the module's description.
+pub struct Port {
+    name: Arc<str>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    answers: HashMap<Question, Arc<Response>>,
+    asked: IndexSet<Question>,
+    /// What each invocation has been answered, and whether by way of a symbolic link.
+    reads: HashMap<SlotId, Vec<(Question, bool)>>,
+    waiting: HashMap<SlotId, Waiting>,
+    resolved: HashMap<SlotId, Result<Applied, Failure>>,
+    /// Check mode: what recorded changes touched, so that the host's present answers say nothing.
+    unknown: Vec<(Footprint, String)>,
+}
+
+impl Port {
+    pub fn new(name: impl Into<Arc<str>>) -> Arc<Port> {
+        Arc::new(Port { name: name.into(), state: Mutex::default() })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A panic of one module must not take the others with it.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn poll_read(
+        &self,
+        slot: SlotId,
+        identity: &Arc<Identity>,
+        query: &Query,
+    ) -> Poll<Result<Arc<Response>, Failure>> {
+        let mut state = self.state();
+        let question = (Arc::clone(identity), query.clone());
+        if let Some(response) = state.answers.get(&question).cloned() {
+            let aliased = response.aliased;
+            state.reads.entry(slot).or_default().push((question, aliased));
+            return Poll::Ready(Ok(response));
+        }
+        let footprint = query.footprint();
+        if let Some((_, reason)) = state.unknown.iter().find(|(touched, _)| touched.touches(&footprint)) {
+            return Poll::Ready(Err(Failure::interrupted(Interruption::Unknown(reason.clone()))));
+        }
+        state.asked.insert(question);
+        Poll::Pending
+    }
+
+    pub(super) fn poll_change(
+        &self,
+        slot: SlotId,
+        identity: &Arc<Identity>,
+        change: &mut Option<Change>,
+        check: bool,
+    ) -> Poll<Result<Applied, Failure>> {
+        let mut state = self.state();
+        if let Some(change) = change.take() {
+            state.waiting.insert(slot, Waiting::Change { identity: Arc::clone(identity), change, check });
+            return Poll::Pending;
+        }
+        state.resolved.remove(&slot).map_or(Poll::Pending, Poll::Ready)
+    }
+
+    pub(super) fn poll_turn(&self, slot: SlotId, asked: &mut bool) -> Poll<Result<(), Failure>> {
+        let mut state = self.state();
+        if !*asked {
+            *asked = true;
+            state.waiting.insert(slot, Waiting::Turn);
+            return Poll::Pending;
+        }
+        state.resolved.remove(&slot).map_or(Poll::Pending, |result| Poll::Ready(result.map(|_| ())))
+    }
+
+    /// The questions that wait for an answer, in the order they were first asked; they are taken away.
+    pub fn take_questions(&self) -> Vec<Question> {
+        std::mem::take(&mut self.state().asked).into_iter().collect()
+    }
+
+    /// True if a question waits for an answer.
+    pub fn has_questions(&self) -> bool {
+        !self.state().asked.is_empty()
+    }
+
+    /// Brings the answer to a question.
+    pub fn answer(&self, question: Question, response: Response) {
+        self.state().answers.insert(question, Arc::new(response));
+    }
+
+    /// True if the invocation waits for its turn, with or without a change.
+    pub fn is_waiting(&self, slot: SlotId) -> bool {
+        self.state().waiting.contains_key(&slot)
+    }
+
+    /// True if the invocation waits until all before it is done.
+    pub fn waits_for_turn(&self, slot: SlotId) -> bool {
+        matches!(self.state().waiting.get(&slot), Some(Waiting::Turn))
+    }
+
+    /// Takes what the invocation waits for.
+    pub fn take_waiting(&self, slot: SlotId) -> Option<Waiting> {
+        self.state().waiting.remove(&slot)
+    }
+
+    /// Lets a waiting invocation go on.
+    pub fn resolve(&self, slot: SlotId, result: Result<Applied, Failure>) {
+        self.state().resolved.insert(slot, result);
+    }
+
+    /// Forgets all answers that a change with this footprint may have altered; returns the invocations that
+    /// had used one of them, and so must be decided anew.
+    pub fn invalidate(&self, footprint: &Footprint) -> Vec<SlotId> {
+        let mut state = self.state();
+        let touched = |query: &Query, aliased: bool| {
+            if aliased { footprint.touches(&Footprint::Everything) } else { footprint.touches(&query.footprint()) }
+        };
+        state.answers.retain(|(_, query), response| !touched(query, response.aliased));
+        state
+            .reads
+            .iter()
+            .filter(|(_, reads)| reads.iter().any(|((_, query), aliased)| touched(query, *aliased)))
+            .map(|(slot, _)| *slot)
+            .collect()
+    }
+
+    /// Puts the effects of a change in place of answers, for the user who made it.
+    pub fn predict(&self, identity: &Arc<Identity>, effects: &[(Query, Response)]) {
+        let mut state = self.state();
+        for (query, response) in effects {
+            state.answers.insert((Arc::clone(identity), query.clone()), Arc::new(response.clone()));
+        }
+    }
+
+    /// Check mode: nothing that `footprint` touches can be known any more, but what was predicted.
+    pub fn mark_unknown(&self, footprint: Footprint, reason: impl Into<String>) {
+        self.state().unknown.push((footprint, reason.into()));
+    }
+
+    /// Forgets an invocation that ended or was dropped.
+    pub fn forget(&self, slot: SlotId) {
+        let mut state = self.state();
+        state.reads.remove(&slot);
+        state.waiting.remove(&slot);
+        state.resolved.remove(&slot);
+    }
+
+    /// Forgets every answer and question.
+    pub fn forget_all(&self) {
+        let mut state = self.state();
+        state.answers.clear();
+        state.asked.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_given_once_asked_and_dropped_when_touched() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let query = Query::Content("/etc/a".into());
+        assert!(port.poll_read(SlotId(1), &identity, &query).is_pending());
+        assert!(port.poll_read(SlotId(2), &identity, &query).is_pending());
+        let questions = port.take_questions();
+        assert_eq!(questions.len(), 1, "equal questions are asked once");
+        port.answer(questions[0].clone(), Response::output("x"));
+        assert!(port.poll_read(SlotId(1), &identity, &query).is_ready());
+        assert_eq!(port.invalidate(&Footprint::path("/etc/b")), vec![]);
+        assert_eq!(port.invalidate(&Footprint::path("/etc/a")), vec![SlotId(1)]);
+        assert!(port.poll_read(SlotId(2), &identity, &query).is_pending());
+    }
+
+    #[test]
+    fn in_check_mode_only_predictions_are_known_behind_a_recorded_change() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = Query::Content("/etc/a".into());
+        port.mark_unknown(Footprint::path("/etc/a"), "`write /etc/a` has not run");
+        port.predict(&identity, &[(content.clone(), Response::output("x"))]);
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &content), Poll::Ready(Ok(_))));
+        let stat = Query::Stat { path: "/etc/a".into(), follow: true };
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &stat), Poll::Ready(Err(_))));
+    }
+
+    #[test]
+    fn an_answer_by_way_of_a_link_is_dropped_by_any_change() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let query = Query::Content("/etc/a".into());
+        port.answer((Arc::clone(&identity), query.clone()), Response { aliased: true, ..Response::output("x") });
+        assert!(port.poll_read(SlotId(1), &identity, &query).is_ready());
+        assert_eq!(port.invalidate(&Footprint::nothing()), vec![]);
+        assert_eq!(port.invalidate(&Footprint::path("/srv/b")), vec![SlotId(1)]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Finds out what an inventory source is and reads it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::builder::Builder;
+use super::group::GroupId;
+use super::vars_files::{VarsDirectory, read_text, reason};
+use super::{Inventory, address, ini, yaml};
+use crate::error::{Error, Result};
+use crate::source::{Place, Source};
+
+/// Names with these ends are not read from a directory.
+///
+/// Source: `INVENTORY_IGNORE_EXTS`, <https://docs.ansible.com/ansible/latest/reference_appendices/config.html>
+const IGNORED_ENDS: [&str; 12] =
+    [".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry"];
+
+/// Reads the sources of an inventory (each `-i`): files, directories, lists of hosts with commas.
+pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
+    let mut builder = Builder::new();
+    let mut directories: Vec<Arc<VarsDirectory>> = Vec::new();
+    for source in sources {
+        let source = source.as_ref();
+        let path = expand_home(source);
+        if source.contains(',') && !path.exists() {
+            read_list(source, &mut builder)?;
+            continue;
+        }
+        read_path(&path, &mut builder)?;
+        let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
+        let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
+        let known = directories.iter().find(|directory| directory.path() == beside).cloned();
+        directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside))));
+    }
+    let (hosts, groups, warnings) = builder.finish();
+    Ok(Inventory::new(hosts, groups, directories, warnings))
+}
+
+fn expand_home(source: &str) -> PathBuf {
+    match (source.strip_prefix("~/"), std::env::var_os("HOME")) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => PathBuf::from(source),
+    }
+}
+
+fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
+    builder.current = PathBuf::from(list);
+    let source = Source::new("-i", list);
+    let mut column = 1;
+    for item in list.split(',') {
+        let indent = item.chars().take_while(|c| c.is_whitespace()).count() as u32;
+        let place = Place::new(&source, 1, column + indent);
+        column += item.chars().count() as u32 + 1;
+        let item = item.trim();
+        if item.is_empty() {
+            continue;
+        }
+        let (names, port) = address::expand(item).map_err(|reason| Error::input(reason).at(&place))?;
+        for name in names {
+            builder.add_host(&name, GroupId::UNGROUPED, port, &place);
+        }
+    }
+    Ok(())
+}
+
+fn read_path(path: &Path, builder: &mut Builder) -> Result<()> {
+    let cannot = |error: &std::io::Error| {
+        Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
+    };
+    let metadata = std::fs::metadata(path)
+        .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
+    if !metadata.is_dir() {
+        return read_file(path, builder);
+    }
+    let entries = std::fs::read_dir(path).map_err(|error| cannot(&error))?;
+    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    for name in names {
+        let text = name.to_string_lossy();
+        let ignored = text.starts_with('.')
+            || matches!(text.as_ref(), "group_vars" | "host_vars" | "vars_plugins")
+            || IGNORED_ENDS.iter().any(|end| text.ends_with(end));
+        if !ignored {
+            read_path(&path.join(&name), builder)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_file(path: &Path, builder: &mut Builder) -> Result<()> {
+    if is_script(path) {
+        return Err(Error::input(format!("inventory scripts are not supported: `{}` is executable", path.display()))
+            .hint(format!(
+                "run it and keep its output: `ansible-inventory -i {} --list --yaml --output hosts.yml`",
+                path.display()
+            ))
+            .hint("if it is no script, take its execute permission away"));
+    }
+    builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let source = read_text(path)?;
+    if source.text.starts_with("$ANSIBLE_VAULT;") {
+        return Err(Error::input("this inventory is encrypted with Ansible Vault").at(&Place::start(&source)));
+    }
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("yml" | "yaml" | "json") => read_yaml(&source, builder),
+        Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),
+        None if looks_like_yaml(&source.text) => read_yaml(&source, builder),
+        _ => ini::read(&source, builder),
+    }
+}
+
+fn read_yaml(source: &Arc<Source>, builder: &mut Builder) -> Result<()> {
+    let document = crate::yaml::load_with_warnings(source)?;
+    builder.warnings.extend(document.warnings);
+    match document.root {
+        Some(root) => yaml::read(&root, builder),
+        None => Ok(()),
+    }
+}
+
+/// A name without an ending says nothing: it is YAML if it begins as a YAML inventory does.
+fn looks_like_yaml(text: &str) -> bool {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines =
+        text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'));
+    match lines.next() {
+        Some("---") => true,
+        Some(line) if line.starts_with('{') => true,
+        // `all:`, perhaps with an empty mapping or a comment behind it
+        Some(line) => line.split_once(':').is_some_and(|(key, rest)| {
+            let rest = rest.trim_start();
+            !key.contains([' ', '[', '=', ';']) && (rest.is_empty() || rest.starts_with(['#', '{', '&']))
+        }),
+        None => false,
+    }
+}
+
+/// True for an executable that the system can run: it begins with `#!` or is an ELF binary.
+fn is_script(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let is_executable =
+        std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0);
+    let mut start = [0; 4];
+    is_executable
+        && std::fs::File::open(path)
+            .and_then(|mut file| file.read(&mut start))
+            .is_ok_and(|_| start.starts_with(b"#!") || start == *b"\x7fELF")
+}

@@ -1,0 +1,10 @@
+//! What the file modules have in common: paths, modes, owners, and the steps that change files.
+
+pub mod account;
+pub mod content;
+pub mod destination;
+pub mod mode;
+pub mod path;
+pub mod permissions;
+pub mod regex;
+pub mod text;

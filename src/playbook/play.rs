@@ -1,0 +1,316 @@
+//! Playbooks and plays.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::include::file_names;
+use super::keywords::{self, Holds, On};
+use super::load::{Around, LoadOptions, Loader, absolute, shown};
+use super::settings::{Level, invalid_variable_name, is_variable_name};
+use super::task::text_of;
+use super::{Play, Settings, VarsPrompt, Written};
+use crate::error::{Error, Result};
+use crate::source::Place;
+use crate::value::{Map, Value};
+use crate::yaml::Node;
+
+/// The names under which an entry of a playbook imports another; `include` is the old one.
+const IMPORTS: &[&str] =
+    &["import_playbook", "ansible.builtin.import_playbook", "ansible.legacy.import_playbook", "include"];
+
+const STRATEGIES: &[&str] = &["linear", "free", "host_pinned", "debug"];
+const ORDERS: &[&str] = &["inventory", "sorted", "reverse_inventory", "reverse_sorted", "shuffle"];
+const PROMPT_KEYS: &[&str] =
+    &["name", "prompt", "default", "private", "confirm", "encrypt", "salt_size", "salt", "unsafe"];
+
+/// Loads a playbook with all that it imports. Up to 20 errors are reported at once (see [`Error::others`]).
+pub fn load_playbook(path: &Path, options: &LoadOptions) -> Result<Vec<Arc<Play>>> {
+    let path = absolute(path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let plays = match loader.playbook(&path, None, &Imported::default()) {
+        Ok(plays) => plays,
+        Err(error) => {
+            loader.error(error);
+            Vec::new()
+        }
+    };
+    loader.finish(plays)
+}
+
+/// What the import_playbook around says for all its plays.
+#[derive(Default, Clone)]
+struct Imported {
+    settings: Settings,
+    vars: Map,
+}
+
+impl Loader<'_> {
+    fn playbook(&mut self, path: &Path, asked: Option<&Place>, imported: &Imported) -> Result<Vec<Arc<Play>>> {
+        let document = self.document(path, asked)?;
+        let name = shown(path);
+        let root = document
+            .root
+            .as_ref()
+            .ok_or_else(|| Error::parse("the playbook is empty").at(&Place::start(&document.source)))?;
+        let entries = root.as_sequence().ok_or_else(|| {
+            Error::parse(format!(
+                "a playbook is a list of plays, `{}` is {}",
+                name.display(),
+                keywords::described(root)
+            ))
+            .at(&root.place)
+            .hint("begin each play with `- hosts: …`")
+        })?;
+        if entries.is_empty() {
+            return Err(Error::parse("the playbook has no plays").at(&root.place));
+        }
+        let directory = path.parent().unwrap_or(path).to_owned();
+        let mut plays = Vec::new();
+        for entry in entries {
+            if entry.as_mapping().is_none() {
+                self.error(
+                    Error::parse(format!("a play is a mapping, not {}", keywords::described(entry))).at(&entry.place),
+                );
+            } else if let Some((key, file)) = IMPORTS.iter().find_map(|name| entry.entry(name)) {
+                let result = self.import(entry, key, file, &directory, imported);
+                plays.extend(self.keep(result).unwrap_or_default());
+            } else {
+                plays.extend(self.play(entry, &directory, imported).map(Arc::new));
+            }
+        }
+        Ok(plays)
+    }
+
+    /// An entry `import_playbook`.
+    fn import(
+        &mut self,
+        entry: &Node,
+        action: &Node,
+        file: &Node,
+        directory: &Path,
+        outer: &Imported,
+    ) -> Result<Vec<Arc<Play>>> {
+        let mut own = Settings::default();
+        for (key, value) in entry.as_mapping().unwrap_or_default() {
+            if text_of(key) == text_of(action) {
+                continue;
+            }
+            if let Some(keyword) = self.keyword(key, value, On::Import) {
+                self.take_setting(&mut own, keyword.name, value);
+            }
+        }
+        let written = self.written(file);
+        if written.value.as_str().is_none_or(|text| text.trim().is_empty()) {
+            return Err(Error::parse(format!("`{}` needs the file of a playbook", text_of(action))).at(&action.place));
+        }
+        let own_vars = own.task_vars.as_deref().cloned().unwrap_or_default();
+        let around = self.top(directory, &own);
+        self.play_vars = vec![Arc::new(outer.vars.clone())];
+        self.play_vars_files = Vec::new();
+        let name = self.static_name(&written, &own, &around)?;
+        let path = absolute(&directory.join(&name));
+        if !path.is_file() {
+            let there = file_names(path.parent().unwrap_or(directory));
+            let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            return Err(Error::input(format!("there is no playbook `{}`", shown(&path).display()))
+                .at(&file.place)
+                .suggest(&last, there.iter().map(String::as_str)));
+        }
+        let mut vars = own_vars;
+        vars.extend(outer.vars.clone());
+        let imported = Imported { settings: own.below(&outer.settings, Level::Apart), vars };
+        let previous = std::mem::replace(&mut self.playbook_directory, path.parent().unwrap_or(&path).to_owned());
+        let plays =
+            self.within(&path, &file.place, "importing", |loader| loader.playbook(&path, Some(&file.place), &imported));
+        self.playbook_directory = previous;
+        plays
+    }
+
+    fn top(&self, directory: &Path, settings: &Settings) -> Around {
+        Around { settings: Arc::new(settings.clone()), role: None, directory: directory.to_owned(), is_handler: false }
+    }
+
+    fn play(&mut self, node: &Node, directory: &Path, imported: &Imported) -> Option<Play> {
+        let mut own = Settings::default();
+        let mut play = Play {
+            place: node.place.clone(),
+            name: None,
+            hosts: Written { value: Value::Null, place: node.place.clone() },
+            gather_facts: None,
+            gather_subset: None,
+            gather_timeout: None,
+            fact_path: None,
+            serial: Vec::new(),
+            strategy: None,
+            order: None,
+            max_fail_percentage: None,
+            force_handlers: None,
+            vars: Arc::default(),
+            vars_files: Vec::new(),
+            vars_prompt: Vec::new(),
+            roles: Vec::new(),
+            pre_tasks: Arc::default(),
+            role_tasks: Arc::default(),
+            tasks: Arc::default(),
+            post_tasks: Arc::default(),
+            handlers: Arc::default(),
+            settings: Arc::default(),
+            directory: directory.to_owned(),
+        };
+        for (key, value) in node.as_mapping().unwrap_or_default() {
+            let Some(keyword) = self.keyword(key, value, On::Play) else { continue };
+            if !self.take_setting(&mut own, keyword.name, value) {
+                self.take_play_keyword(&mut play, keyword.name, value);
+            }
+        }
+        self.check_hosts(node);
+        if let (Some((old, _)), Some((new, _))) = (node.entry("user"), node.entry("remote_user")) {
+            self.error(
+                Error::parse("the play has both `remote_user` and its old name `user`")
+                    .at(&old.place)
+                    .at(&new.place)
+                    .hint("keep `remote_user`"),
+            );
+        }
+        let mut vars = own.task_vars.take().as_deref().cloned().unwrap_or_default();
+        vars.extend(imported.vars.clone());
+        play.vars = Arc::new(vars);
+        play.settings = Arc::new(own.below(&imported.settings, Level::Apart));
+        self.play_vars = vec![Arc::clone(&play.vars)];
+        self.play_vars_files = play.vars_files.clone();
+        self.imported_roles.clear();
+        self.imported_handlers.clear();
+        let settings = Arc::clone(&play.settings);
+        let around = self.top(directory, &settings);
+        let handlers_around = Around { is_handler: true, ..around.clone() };
+        let mut role_tasks = Vec::new();
+        let mut handlers = Vec::new();
+        for entry in node.get("roles").and_then(Node::as_sequence).unwrap_or_default() {
+            let result = self.role_entry(entry, &around).and_then(|request| self.role(request, &around));
+            if let Some(loaded) = self.keep(result) {
+                play.roles.push(loaded.role);
+                role_tasks.extend(loaded.items);
+                handlers.extend(loaded.handlers);
+            }
+        }
+        let mut section =
+            |name: &str, around: &Around| match node.get(name).filter(|tasks| tasks.as_sequence().is_some()) {
+                Some(tasks) => self.items(tasks, around),
+                None => Vec::new(),
+            };
+        play.pre_tasks = Arc::new(section("pre_tasks", &around));
+        play.tasks = Arc::new(section("tasks", &around));
+        play.post_tasks = Arc::new(section("post_tasks", &around));
+        play.role_tasks = Arc::new(role_tasks);
+        handlers.extend(section("handlers", &handlers_around));
+        handlers.append(&mut self.imported_handlers);
+        play.handlers = Arc::new(handlers);
+        play.roles.append(&mut self.imported_roles);
+        Some(play)
+    }
+
+    fn take_play_keyword(&mut self, play: &mut Play, name: &str, node: &Node) {
+        let written = Some(self.written(node)).filter(|_| !node.is_null());
+        match name {
+            "name" => play.name = written,
+            "hosts" => play.hosts = self.written(node),
+            "gather_facts" => play.gather_facts = written,
+            "gather_subset" => play.gather_subset = written,
+            "gather_timeout" => play.gather_timeout = written,
+            "fact_path" => play.fact_path = written,
+            "max_fail_percentage" => play.max_fail_percentage = written,
+            "force_handlers" => play.force_handlers = written,
+            "strategy" => {
+                self.check_choice("strategy", node, STRATEGIES);
+                play.strategy = written;
+            }
+            "order" => {
+                self.check_choice("order", node, ORDERS);
+                play.order = written;
+            }
+            "serial" => {
+                for item in node.as_sequence().unwrap_or(std::slice::from_ref(node)) {
+                    self.keep(keywords::check_value("serial", Holds::Percent, item));
+                }
+                play.serial = self.written_list(node);
+            }
+            "vars_files" => play.vars_files = self.written_list(node),
+            "vars_prompt" => play.vars_prompt = self.prompts(node),
+            _ => {}
+        }
+    }
+
+    fn check_choice(&mut self, name: &str, node: &Node, choices: &[&'static str]) {
+        let Some(text) = node.as_str().filter(|text| !Value::written(*text).has_templates()) else { return };
+        let bare = text.strip_prefix("ansible.builtin.").unwrap_or(text);
+        if !choices.contains(&bare) {
+            self.error(
+                Error::parse(format!("`{name}` cannot be `{text}`: it is {}", keywords::join_or(choices)))
+                    .at(&node.place)
+                    .suggest(text, choices.iter().copied()),
+            );
+        }
+    }
+
+    fn check_hosts(&mut self, play: &Node) {
+        let Some((key, hosts)) = play.entry("hosts") else {
+            self.error(
+                Error::parse("the play does not say on which `hosts`")
+                    .at(&play.place)
+                    .hint("add `hosts: all`, or the name of a group or host"),
+            );
+            return;
+        };
+        let is_empty = |node: &Node| match node.value() {
+            Some(value) => value.is_null() || value.to_text().trim().is_empty(),
+            None => node.as_sequence().is_none_or(<[Node]>::is_empty),
+        };
+        let wrong_entry = hosts.as_sequence().and_then(|entries| entries.iter().find(|entry| is_empty(entry)));
+        if is_empty(hosts) {
+            self.error(Error::parse("`hosts` is empty").at(&key.place).hint("name a group or host, or `all`"));
+        } else if let Some(entry) = wrong_entry {
+            self.error(Error::parse("`hosts` has an empty entry").at(&entry.place));
+        }
+    }
+
+    fn prompts(&mut self, node: &Node) -> Vec<VarsPrompt> {
+        let entries = node.as_sequence().unwrap_or(std::slice::from_ref(node));
+        let mut prompts = Vec::new();
+        for entry in entries.iter().filter(|entry| !entry.is_null()) {
+            for (key, _) in entry.as_mapping().unwrap_or_default() {
+                if !PROMPT_KEYS.contains(&text_of(key)) {
+                    self.error(
+                        Error::parse(format!("unknown key `{}` in `vars_prompt`", text_of(key)))
+                            .at(&key.place)
+                            .suggest(text_of(key), PROMPT_KEYS.iter().copied()),
+                    );
+                }
+            }
+            let Some(name) = entry.get("name").and_then(Node::as_str) else {
+                self.error(Error::parse("an entry of `vars_prompt` needs a `name`").at(&entry.place));
+                continue;
+            };
+            if !is_variable_name(name) {
+                self.error(invalid_variable_name(entry.get("name").unwrap_or(entry)));
+            }
+            let flag = |key: &str, default: bool| {
+                entry.get(key).and_then(Node::value).and_then(Value::to_ansible_bool).unwrap_or(default)
+            };
+            let value = |key: &str| entry.get(key).filter(|node| !node.is_null()).map(|node| self.value(node));
+            let text = |key: &str| value(key).map(|value| value.to_text().into_owned());
+            prompts.push(VarsPrompt {
+                name: name.to_owned(),
+                prompt: value("prompt"),
+                default: value("default"),
+                private: flag("private", true),
+                confirm: flag("confirm", false),
+                encrypt: text("encrypt"),
+                salt: text("salt"),
+                salt_size: value("salt_size").and_then(|value| value.to_text().trim().parse().ok()),
+                unsafe_text: flag("unsafe", false),
+                place: entry.place.clone(),
+            });
+        }
+        prompts
+    }
+}

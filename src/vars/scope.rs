@@ -1,0 +1,353 @@
+//! The variables as one task on one host sees them: a lookup down the levels, without merging maps.
+
+use std::sync::Arc;
+
+use crate::playbook::{Role, Task};
+use crate::template::{Context, Scope, SearchPath, Warnings};
+use crate::value::{Interruption, Map, Object, Value};
+
+use super::precedence::Level;
+use super::runtime::{Delta, Runtime};
+
+/// What holds for the whole run.
+pub struct RunVars {
+    /// `-e`.
+    pub extra: Arc<Map>,
+    /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
+    pub magic: Map,
+    pub warnings: Warnings,
+}
+
+/// What holds for a play on all its hosts.
+#[derive(Default)]
+pub struct PlayVars {
+    pub vars: Arc<Map>,
+    pub prompted: Map,
+    /// The play's roles, whose variables and defaults all its tasks see.
+    pub roles: Vec<Arc<Role>>,
+    /// Magic variables: `ansible_play_hosts`, `ansible_play_name`, …
+    pub magic: Map,
+}
+
+/// What the inventory says of a host, by level, lowest first.
+#[derive(Debug, Default, Clone)]
+pub struct HostView {
+    pub name: Arc<str>,
+    pub layers: Vec<(Level, Arc<Map>)>,
+    /// Magic variables: `inventory_hostname`, `group_names`, `groups`, …
+    pub magic: Map,
+}
+
+/// Finds the scope of another host, for `hostvars`.
+pub trait Neighbours: Send + Sync {
+    /// The names of all hosts, in the order of the inventory.
+    fn names(&self) -> Vec<Arc<str>>;
+    /// The variables of a host as the reader may see them; `None` if there is no such host.
+    fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption>;
+}
+
+/// The variables of one task on one host.
+#[derive(Clone)]
+pub struct TaskScope {
+    pub run: Arc<RunVars>,
+    pub play: Arc<PlayVars>,
+    /// What `vars_files` of the play gave for this host.
+    pub play_files: Arc<Map>,
+    pub host: Arc<HostView>,
+    pub runtime: Arc<Runtime>,
+    /// What invocations of the window before this one added or may add, oldest first.
+    pub ahead: Vec<Arc<Delta>>,
+    pub task: Option<Arc<Task>>,
+    /// Loop variables, and what the engine sets for this invocation alone.
+    pub local: Map,
+    pub neighbours: Arc<dyn Neighbours>,
+}
+
+impl TaskScope {
+    /// The same scope with these variables on top.
+    #[must_use]
+    pub fn with_local(&self, variables: impl IntoIterator<Item = (Value, Value)>) -> TaskScope {
+        let mut scope = self.clone();
+        scope.local.extend(variables);
+        scope
+    }
+
+    /// A context that renders with these variables.
+    pub fn context(&self) -> Context {
+        Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone())
+    }
+
+    /// Where this task's files are looked for.
+    pub fn search_path(&self) -> SearchPath {
+        let playbook_dir =
+            self.play.magic.get("playbook_dir").and_then(Value::as_str).unwrap_or_default().to_owned().into();
+        let Some(task) = &self.task else { return SearchPath { playbook_dir, ..SearchPath::default() } };
+        let role_dirs = task
+            .role
+            .iter()
+            .flat_map(|role| {
+                std::iter::once(role.path.clone()).chain(role.parents.iter().map(|role| role.path.clone()))
+            })
+            .collect();
+        SearchPath { role_dirs, task_dir: Some(task.directory.clone()), playbook_dir }
+    }
+
+    fn magic(&self, name: &str) -> Option<Value> {
+        let own = match name {
+            "role_name" | "ansible_role_name" => self.role().map(|role| Value::from(role.name.as_str())),
+            "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
+            "ansible_parent_role_names" => self
+                .role()
+                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.name.as_str())).collect())),
+            "ansible_search_path" => Some(Value::list(
+                self.search_path()
+                    .role_dirs
+                    .iter()
+                    .chain(self.search_path().task_dir.iter())
+                    .map(|path| Value::from(path.to_string_lossy().into_owned()))
+                    .collect(),
+            )),
+            "hostvars" => Some(Value::Object(Arc::new(HostVars { scope: self.clone() }))),
+            "vars" => Some(Value::Object(Arc::new(AllVars { scope: self.clone() }))),
+            _ => None,
+        };
+        own.or_else(|| self.host.magic.get(name).cloned())
+            .or_else(|| self.play.magic.get(name).cloned())
+            .or_else(|| self.run.magic.get(name).cloned())
+    }
+
+    fn role(&self) -> Option<&Arc<Role>> {
+        self.task.as_ref().and_then(|task| task.role.as_ref())
+    }
+
+    /// The roles whose variables this task sees, nearest first: its own, the ones that brought it.
+    fn own_roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        self.role().into_iter().flat_map(|role| std::iter::once(role).chain(role.parents.iter()))
+    }
+
+    /// Public roles of the play, the last first.
+    fn play_roles(&self) -> impl Iterator<Item = &Arc<Role>> {
+        let ahead = self.ahead.iter().rev().filter_map(|delta| match delta.as_ref() {
+            Delta::Known(additions) => additions.role.as_ref(),
+            Delta::Pending(_) => None,
+        });
+        ahead.chain(self.runtime.roles.iter().rev()).chain(self.play.roles.iter().rev())
+    }
+
+    /// The variable at the levels that tasks of this run write: facts set, results registered, files included.
+    fn at_runtime(&self, name: &str, level: Level) -> Result<Option<Value>, Interruption> {
+        for delta in self.ahead.iter().rev() {
+            match delta.as_ref() {
+                Delta::Known(additions) => {
+                    if level == Level::SetFacts
+                        && let Some((_, reason)) = additions.unknown.iter().find(|(unknown, _)| unknown == name)
+                    {
+                        return Err(Interruption::Unknown(reason.clone()));
+                    }
+                    let map = if level == Level::SetFacts { &additions.set_facts } else { &additions.include_vars };
+                    if let Some(value) = map.as_ref().and_then(|map| map.get(name)) {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Delta::Pending(pending) if pending.covers(name) => return Err(Interruption::Pending),
+                Delta::Pending(_) => {}
+            }
+        }
+        let map = if level == Level::SetFacts { &self.runtime.set_facts } else { &self.runtime.include_vars };
+        Ok(map.get(name).cloned())
+    }
+
+    /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
+    fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
+        let whole = name == "ansible_facts";
+        let Some(bare) = name.strip_prefix("ansible_") else { return Ok(None) };
+        for delta in self.ahead.iter().rev() {
+            match delta.as_ref() {
+                Delta::Known(additions) if !whole => {
+                    let value = additions.facts.as_ref().and_then(|facts| facts.get(bare).or_else(|| facts.get(name)));
+                    if let Some(value) = value {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Delta::Pending(pending) if pending.facts => return Err(Interruption::Pending),
+                _ => {}
+            }
+        }
+        if !whole {
+            return Ok(self.runtime.facts.get(bare).cloned());
+        }
+        let mut facts = self.runtime.facts.clone();
+        for delta in &self.ahead {
+            if let Delta::Known(additions) = delta.as_ref()
+                && let Some(more) = &additions.facts
+            {
+                super::runtime::merge_facts(&mut facts, more);
+            }
+        }
+        Ok(Some(facts.into()))
+    }
+
+    /// The variable at one level.
+    fn at(&self, level: Level, name: &str) -> Result<Option<Value>, Interruption> {
+        let settings = self.task.as_ref().map(|task| &task.settings);
+        Ok(match level {
+            Level::Extra => self.run.extra.get(name).cloned(),
+            Level::Loop => self.local.get(name).cloned(),
+            Level::IncludeParams => settings
+                .and_then(|settings| settings.include_params.iter().rev().find_map(|map| map.get(name)).cloned()),
+            Level::RoleParams => self.own_roles().find_map(|role| role.params.get(name)).cloned(),
+            Level::SetFacts => match self.runtime.rescue.get(name) {
+                Some(value) => Some(value.clone()),
+                None => self.at_runtime(name, level)?,
+            },
+            Level::IncludeVars => self.at_runtime(name, level)?,
+            Level::Task => {
+                settings.and_then(|settings| settings.task_vars.as_ref().and_then(|map| map.get(name)).cloned())
+            }
+            Level::Block => {
+                settings.and_then(|settings| settings.block_vars.iter().rev().find_map(|map| map.get(name)).cloned())
+            }
+            Level::RoleVars => self.own_roles().chain(self.play_roles()).find_map(|role| role.vars.get(name)).cloned(),
+            Level::PlayFiles => self.play_files.get(name).cloned(),
+            Level::PlayPrompt => self.play.prompted.get(name).cloned(),
+            Level::Play => self.play.vars.get(name).cloned(),
+            Level::Facts => self.fact(name)?,
+            Level::RoleDefaults => {
+                self.own_roles().chain(self.play_roles()).find_map(|role| role.defaults.get(name)).cloned()
+            }
+            _ => self
+                .host
+                .layers
+                .iter()
+                .rev()
+                .find(|(at, map)| *at == level && map.contains_key(name))
+                .and_then(|(_, map)| map.get(name).cloned()),
+        })
+    }
+}
+
+/// All levels, the one that wins first.
+const HIGHEST_FIRST: &[Level] = &[
+    Level::Extra,
+    Level::Loop,
+    Level::IncludeParams,
+    Level::RoleParams,
+    Level::SetFacts,
+    Level::IncludeVars,
+    Level::Task,
+    Level::Block,
+    Level::RoleVars,
+    Level::PlayFiles,
+    Level::PlayPrompt,
+    Level::Play,
+    Level::Facts,
+    Level::PlaybookHostVars,
+    Level::InventoryHostVars,
+    Level::InventoryHost,
+    Level::PlaybookGroupVars,
+    Level::InventoryGroupVars,
+    Level::PlaybookGroupVarsAll,
+    Level::InventoryGroupVarsAll,
+    Level::InventoryGroup,
+    Level::RoleDefaults,
+];
+
+impl Scope for TaskScope {
+    fn get(&self, name: &str) -> Result<Option<Value>, Interruption> {
+        if let Some(value) = self.magic(name) {
+            return Ok(Some(value));
+        }
+        for level in HIGHEST_FIRST {
+            if let Some(value) = self.at(*level, name)? {
+                return Ok(Some(value));
+            }
+        }
+        Ok(None)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names = indexmap::IndexSet::new();
+        let mut add = |map: &Map| names.extend(map.keys().map(|key| key.to_text().into_owned()));
+        for (_, layer) in &self.host.layers {
+            add(layer);
+        }
+        for role in self.own_roles().chain(self.play_roles()) {
+            add(&role.defaults);
+            add(&role.vars);
+            add(&role.params);
+        }
+        add(&self.play.vars);
+        add(&self.play.prompted);
+        add(&self.play_files);
+        if let Some(task) = &self.task {
+            for map in
+                task.settings.block_vars.iter().chain(&task.settings.task_vars).chain(&task.settings.include_params)
+            {
+                add(map);
+            }
+        }
+        add(&self.runtime.include_vars);
+        add(&self.runtime.set_facts);
+        add(&self.runtime.rescue);
+        for delta in &self.ahead {
+            if let Delta::Known(additions) = delta.as_ref() {
+                additions.include_vars.iter().chain(&additions.set_facts).for_each(&mut add);
+            }
+        }
+        add(&self.local);
+        add(&self.run.extra);
+        add(&self.host.magic);
+        add(&self.play.magic);
+        add(&self.run.magic);
+        names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
+        names.insert("ansible_facts".to_owned());
+        names.into_iter().collect()
+    }
+}
+
+/// `hostvars`.
+struct HostVars {
+    scope: TaskScope,
+}
+
+impl Object for HostVars {
+    fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
+        let Some(name) = key.as_str() else { return Ok(None) };
+        if name == self.scope.host.name.as_ref() {
+            let scope = TaskScope { task: None, local: Map::new(), ..self.scope.clone() };
+            return Ok(Some(Value::Object(Arc::new(AllVars { scope }))));
+        }
+        let scope = self.scope.neighbours.scope(name)?;
+        Ok(scope.map(|scope| Value::Object(Arc::new(AllVars { scope }))))
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        self.scope.neighbours.names().iter().map(|name| Value::from(name.as_ref())).collect()
+    }
+}
+
+/// All variables of a scope as a map of rendered values: `vars`, and an entry of `hostvars`.
+struct AllVars {
+    scope: TaskScope,
+}
+
+impl Object for AllVars {
+    fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
+        let Some(name) = key.as_str() else { return Ok(None) };
+        match self.scope.get(name)? {
+            Some(raw) if raw.has_templates() => match self.scope.context().value(&raw) {
+                Ok(value) => Ok(Some(value)),
+                Err(error) => match error.interruption() {
+                    Some(interruption) => Err(interruption.clone()),
+                    None if error.is_undefined() => Ok(Some(Value::undefined(error.message()))),
+                    None => Err(Interruption::Failed(error.to_string())),
+                },
+            },
+            other => Ok(other),
+        }
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        self.scope.names().into_iter().map(Value::from).collect()
+    }
+}

@@ -1,0 +1,10 @@
+//! The wire against real shells, a real sshd and a real sudo on this machine.
+#![allow(clippy::unwrap_used)]
+
+mod becoming;
+mod chain;
+mod login;
+mod server;
+mod support;
+mod verbs;
+mod window;

@@ -1,0 +1,10 @@
+//! The language as real Ansible has it: each module compares with recorded results (`goldens/`).
+
+#![allow(clippy::unwrap_used)]
+
+mod expr;
+mod expr;
+mod free_form;
+mod generated;
+mod inventory;
+mod yaml;
