@@ -80,9 +80,14 @@ impl FakeSystemd {
         format!("{} {}", value("ActiveState="), value("UnitFileState="))
     }
 
+    /// The text of a file beside the program; empty if there is none.
+    pub fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
     /// What it was told so far, a line each; forgotten afterwards.
     pub fn log(&self) -> String {
-        let text = fs::read_to_string(self.path("log")).unwrap_or_default();
+        let text = self.text("log");
         let _ = fs::remove_file(self.path("log"));
         text
     }

@@ -40,10 +40,12 @@ fn writes(steps: &[crate::host::Step]) -> String {
 
 #[test]
 fn scheduler_and_requests_are_planned_together() {
-    let both = |scheduler: &str, number: i64| vec![("scheduler", scheduler.into()), ("nr_requests", number.into())];
+    let both =
+        |scheduler: &'static str, number: i64| vec![("scheduler", scheduler.into()), ("nr_requests", number.into())];
     let nvme = "[none] mq-deadline kyber bfq ";
-    let cases: Vec<(Vec<(&str, Value)>, Queue, &str, &str)> = vec![
-        // arguments, queue, writes, and the writes of the inverse
+    // arguments, queue, writes, and the writes of the inverse
+    type Case = (Vec<(&'static str, Value)>, Queue, &'static str, &'static str);
+    let cases: Vec<Case> = vec![
         (
             both("deadline", 2048),
             queue(nvme, "1023", Some("1023")),

@@ -7,6 +7,8 @@
 mod add_host;
 pub mod args;
 mod assert;
+mod bios_facts;
+mod bios_tickets;
 mod command;
 mod copy;
 mod cpuset;
@@ -16,6 +18,7 @@ mod execution;
 mod fail;
 mod file;
 pub mod file_common;
+mod firewall;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
@@ -44,12 +47,11 @@ mod systemd_service;
 mod sysv;
 mod template;
 mod unit;
+
 #[cfg(test)]
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-
-#[cfg(test)]
 
 use std::future::Future;
 use std::pin::Pin;
@@ -66,8 +68,11 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assert::MODULE,
+    &bios_facts::MODULE,
+    &bios_tickets::MODULE,
     &command::MODULE,
     &copy::MODULE,
+    &cpuset::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -77,17 +82,20 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::META,
     &fail::MODULE,
     &file::MODULE,
+    &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &script::MODULE,
     &service::MODULE,
+    &service_cpus::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,

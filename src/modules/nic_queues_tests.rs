@@ -34,7 +34,9 @@ fn only_what_differs_is_set() {
             .collect::<Vec<_>>()
             .join("; ")
     };
-    let cases: Vec<(Vec<(&str, Value)>, &str, &str)> = vec![
+    // arguments, first lines of the steps, and of the inverse
+    type Case = (Vec<(&'static str, Value)>, &'static str, &'static str);
+    let cases: Vec<Case> = vec![
         (vec![("queues", 8.into())], "ethtool -L eth0 combined 8 || exit", "ethtool -L eth0 combined 4 || exit"),
         (vec![("queues", 4.into())], "", ""),
         (

@@ -94,7 +94,7 @@ impl Observation {
         }
         let confidence = Confidence::parse(&text("confidence"))?;
         let seen = value.get("value").filter(|value| !value.is_null() && !value.is_undefined());
-        let seen = seen.map(|value| canonical(value)).filter(|_| confidence != Confidence::NotObservable);
+        let seen = seen.map(canonical).filter(|_| confidence != Confidence::NotObservable);
         if seen.is_none() && confidence != Confidence::NotObservable {
             return Err(Error::input(format!("the observation of `{setting}` has no `value`")));
         }

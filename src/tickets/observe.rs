@@ -215,7 +215,7 @@ fn numa_nodes_per_socket(setting: &str, texts: &HostTexts) -> Observation {
         .split_ascii_whitespace()
         .filter(|id| !id.starts_with('-'))
         .collect();
-    if nodes == 0 || packages.is_empty() || nodes % packages.len() != 0 && nodes != 1 {
+    if nodes == 0 || packages.is_empty() || (nodes != 1 && !nodes.is_multiple_of(packages.len())) {
         let why = format!("{nodes} nodes on {} sockets do not divide", packages.len());
         return Observation::not_observable(setting, SOURCE, why);
     }
