@@ -43,6 +43,7 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 mod template;
@@ -102,6 +103,7 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
     &template::MODULE,
 ];
