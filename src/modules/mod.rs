@@ -23,6 +23,7 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -88,6 +89,7 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,

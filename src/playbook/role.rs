@@ -380,7 +380,8 @@ impl Loader<'_> {
         let list: Vec<&str> = list.iter().map(String::as_str).collect();
         let mut roles = Vec::new();
         for directory in &searched[..searched.len() - 1] {
-            roles.extend(super::include::file_names(directory).into_iter().filter(|name| directory.join(name).is_dir()));
+            roles
+                .extend(super::include::file_names(directory).into_iter().filter(|name| directory.join(name).is_dir()));
         }
         Err(Error::input(format!("there is no role `{name}` in {}", join_or(&list)))
             .at(asked)
