@@ -30,6 +30,8 @@ struct State {
     standings: BTreeMap<Standing, usize>,
     /// Hosts that failed or were unreachable.
     lost: HashSet<HostId>,
+    /// Where hosts left the play, failed or not.
+    departed: HashMap<HostId, Vec<u32>>,
     /// All hosts must stop here: a fatal error of one.
     stopped: bool,
     size: usize,
@@ -61,6 +63,7 @@ impl Course {
                 hosts: hosts.iter().map(|host| (*host, start.clone())).collect(),
                 standings: BTreeMap::from([(start, hosts.len())]),
                 lost: HashSet::new(),
+                departed: HashMap::new(),
                 stopped: false,
                 size: hosts.len(),
                 max_fail_percentage,
@@ -122,6 +125,17 @@ impl Course {
         }
         drop(state);
         self.changed.notify_waiters();
+    }
+
+    /// Notes that a host leaves the play at `position`.
+    pub fn depart(&self, host: HostId, position: &[u32]) {
+        self.state().departed.entry(host).or_insert_with(|| position.to_vec());
+    }
+
+    /// The hosts that have left the play before `position`.
+    pub fn departed_before(&self, position: &[u32]) -> Vec<HostId> {
+        let state = self.state();
+        state.departed.iter().filter(|(_, at)| at.as_slice() < position).map(|(host, _)| *host).collect()
     }
 
     /// Stops all hosts at the task they are at: one of them had a fatal error.

@@ -303,7 +303,7 @@ impl Walker {
             if let (Some(set_facts), Some(name)) = (&mut additions.set_facts, &run.task.register) {
                 set_facts.shift_remove(name.value.to_text().as_ref());
             }
-            self.play.run.fleet.note(host, run.stamp.clone(), Arc::new(additions));
+            self.play.run.fleet.give(host, run.stamp.clone(), Arc::new(additions));
         }
     }
 

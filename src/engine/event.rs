@@ -53,6 +53,8 @@ pub enum Event {
     CustomStats {
         host: Option<Arc<str>>,
         data: Value,
+        /// Add to what was there, rather than replace it.
+        aggregate: bool,
     },
     /// What the connection of a host has cost.
     HostCost {

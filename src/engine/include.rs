@@ -94,6 +94,7 @@ fn one(
             let file = args.text("file").to_owned();
             included.files.push(file.clone());
             result.insert("include".into(), file.as_str().into());
+            result.insert("include_args".into(), Value::empty_map());
             playbook::load_tasks(&file, task, &play.play, &params, &play.run.load)
         }
     }

@@ -163,6 +163,15 @@ impl Neighbours for Neighbourhood {
         self.play.run.inventory().hosts().map(|(_, host)| Arc::clone(&host.name)).collect()
     }
 
+    fn departed(&self) -> Result<Vec<Arc<str>>, Interruption> {
+        if !self.granted && self.play.hosts.len() > 1 {
+            return Err(Interruption::Barrier);
+        }
+        let inventory = self.play.run.inventory();
+        let departed = self.play.course.departed_before(&self.stamp.position);
+        Ok(departed.into_iter().map(|host| Arc::clone(&inventory.host(host).name)).collect())
+    }
+
     fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption> {
         let inventory = self.play.run.inventory();
         let Some(host) = inventory.find_host(name) else { return Ok(None) };

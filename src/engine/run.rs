@@ -135,6 +135,10 @@ impl crate::vars::scope::Neighbours for Nobody {
     fn scope(&self, _name: &str) -> Result<Option<TaskScope>, crate::value::Interruption> {
         Ok(None)
     }
+
+    fn departed(&self) -> Result<Vec<Arc<str>>, crate::value::Interruption> {
+        Ok(Vec::new())
+    }
 }
 
 fn play_magic(play: &Play) -> Map {

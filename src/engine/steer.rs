@@ -59,9 +59,9 @@ impl Walker {
                 Arc::make_mut(&mut self.runtime).facts.clear();
                 self.play.run.fleet.clear_facts(self.host);
             }
-            Steer::Stats { data, per_host, .. } => {
+            Steer::Stats { data, per_host, aggregate } => {
                 let host = per_host.then(|| Arc::clone(&self.view.name));
-                self.play.run.tell(Event::CustomStats { host, data: Value::map(data) });
+                self.play.run.tell(Event::CustomStats { host, data: Value::map(data), aggregate });
             }
             Steer::ResetConnection => self.resets_connection = true,
             // hosts that failed have left their walk: the next play asks for them again
@@ -78,5 +78,6 @@ impl Walker {
         self.growth.rest = None;
         self.at_end = true;
         self.end = end;
+        self.depart();
     }
 }

@@ -73,7 +73,11 @@ pub struct Walker {
     next_slot: u64,
     /// The lane's count of changes by others, when last looked at.
     foreign: u64,
+    /// The fleet's count of variables given by other hosts, when last looked at.
+    gifts: u64,
     announced: Option<Vec<u32>>,
+    /// The place of the last result that was handed on.
+    committed: Vec<u32>,
     /// `meta: reset_connection` was met; done before anything else is sent.
     pub(super) resets_connection: bool,
     pub(super) end: HostEnd,
@@ -107,7 +111,9 @@ impl Walker {
             notified: HashSet::new(),
             staged: Vec::new(),
             next_slot: 0,
+            gifts: 0,
             announced: None,
+            committed: Vec::new(),
             resets_connection: false,
             end: HostEnd::Done,
         }
@@ -181,6 +187,7 @@ impl Walker {
     /// Does all that can be done without waiting; true if there was anything.
     fn step(&mut self, context: &mut TaskContext<'_>) -> bool {
         self.notice_foreign_changes();
+        self.take_gifts();
         let mut progress = self.poll_slots(context);
         progress |= self.gather_loops();
         progress |= self.commit();
@@ -200,6 +207,19 @@ impl Walker {
             // what is on its way cannot be called back; everything behind it is decided anew
             let first = self.window.iter().rposition(|slot| slot.unconfirmed).map_or(0, |last| last + 1);
             self.drop_from(first);
+        }
+    }
+
+    /// Takes over variables that tasks of other hosts set for this one.
+    fn take_gifts(&mut self) {
+        let now = self.play.run.fleet.gifts();
+        if now == self.gifts {
+            return;
+        }
+        self.gifts = now;
+        let given = self.play.run.fleet.take_given(self.host);
+        for additions in &given {
+            Arc::make_mut(&mut self.runtime).apply(additions);
         }
     }
 
@@ -454,6 +474,7 @@ impl Walker {
     pub(super) fn commit_result(&mut self, commitment: Commitment, result: TaskResult) {
         let Commitment { run, part, .. } = &commitment;
         let is_item = matches!(part, Part::Item(_));
+        self.committed = run.stamp.position.clone();
         self.adopt(&run.stamp, &result.additions);
         if run.task.is_handler && !is_item {
             self.notified.remove(&HandlerId::of(&run.task));
@@ -564,7 +585,13 @@ impl Walker {
         } else {
             self.at_end = true;
         }
+        self.depart();
         self.play.course.lose(self.host);
+    }
+
+    /// The host takes no further part in the play.
+    pub(super) fn depart(&self) {
+        self.play.course.depart(self.host, &self.committed);
     }
 
     /// The variables as the invocation at place `upto` of the window sees them.
@@ -617,10 +644,10 @@ pub(super) struct Commitment {
 
 /// Says in an item's result which item it was.
 pub(super) fn add_item(map: &mut Map, run: &TaskRun, item: usize) {
-    let Some(value) = run.items.as_ref().and_then(|items| items.get(item)) else { return };
-    let name = run.task.looping.as_ref().map_or_else(|| "item".to_owned(), super::looping::loop_variable);
-    map.insert(Value::from(name.as_str()), value.clone().into_data());
-    map.insert("ansible_loop_var".into(), Value::from(name));
+    if let (Some(items), Some(looping)) = (&run.items, &run.task.looping) {
+        let variables = super::looping::item_variables(looping, items, item);
+        map.extend(variables.into_iter().map(|(name, value)| (name, value.into_data())));
+    }
 }
 
 fn size(change: &crate::host::Change) -> usize {

@@ -49,12 +49,12 @@ mod systemd_service;
 mod sysv;
 mod template;
 mod unit;
-
 #[cfg(test)]
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 
+#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;

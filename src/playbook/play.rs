@@ -10,9 +10,9 @@ use super::settings::{Level, invalid_variable_name, is_variable_name};
 use super::task::text_of;
 use super::{Play, Settings, VarsPrompt, Written};
 use crate::error::{Error, Result};
-use crate::source::Place;
+use crate::source::{Place, Source};
 use crate::value::{Map, Value};
-use crate::yaml::Node;
+use crate::yaml::{self, Node};
 
 /// The names under which an entry of a playbook imports another; `include` is the old one.
 const IMPORTS: &[&str] =
@@ -37,6 +37,21 @@ pub fn load_playbook(path: &Path, options: &LoadOptions) -> Result<Vec<Arc<Play>
     loader.finish(plays)
 }
 
+/// Loads plays from a text that is no file (the command line's); its path tells the directory.
+pub fn load_plays(source: &Arc<Source>, options: &LoadOptions) -> Result<Vec<Arc<Play>>> {
+    let path = absolute(&source.path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let root = yaml::load(source)?;
+    let plays = match loader.entries(source, root.as_ref(), &path, &Imported::default()) {
+        Ok(plays) => plays,
+        Err(error) => {
+            loader.error(error);
+            Vec::new()
+        }
+    };
+    loader.finish(plays)
+}
+
 /// What the import_playbook around says for all its plays.
 #[derive(Default, Clone)]
 struct Imported {
@@ -47,11 +62,19 @@ struct Imported {
 impl Loader<'_> {
     fn playbook(&mut self, path: &Path, asked: Option<&Place>, imported: &Imported) -> Result<Vec<Arc<Play>>> {
         let document = self.document(path, asked)?;
+        self.entries(&document.source, document.root.as_ref(), path, imported)
+    }
+
+    /// The plays of a playbook's text.
+    fn entries(
+        &mut self,
+        source: &Arc<Source>,
+        root: Option<&Node>,
+        path: &Path,
+        imported: &Imported,
+    ) -> Result<Vec<Arc<Play>>> {
         let name = shown(path);
-        let root = document
-            .root
-            .as_ref()
-            .ok_or_else(|| Error::parse("the playbook is empty").at(&Place::start(&document.source)))?;
+        let root = root.ok_or_else(|| Error::parse("the playbook is empty").at(&Place::start(source)))?;
         let entries = root.as_sequence().ok_or_else(|| {
             Error::parse(format!(
                 "a playbook is a list of plays, `{}` is {}",

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_profiles_want_what_the_report_wants() {
+    fn the_shipped_kunpeng_profile_has_its_targets() {
         let profile = Profile::from_value("kunpeng-920", shipped().get("kunpeng-920").unwrap()).unwrap();
         let targets: Vec<_> =
             profile.settings.iter().map(|wanted| (wanted.setting.as_str(), wanted.target())).take(3).collect();

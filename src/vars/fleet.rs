@@ -2,6 +2,7 @@
 //! what it was at the reader's place in the play, however far that host has gone on.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::inventory::HostId;
@@ -20,6 +21,8 @@ pub struct Stamp {
 #[derive(Default)]
 pub struct Fleet {
     hosts: Mutex<HashMap<HostId, HostLog>>,
+    /// How often a host was given variables by another.
+    gifts: AtomicU64,
 }
 
 #[derive(Default)]
@@ -27,6 +30,8 @@ struct HostLog {
     /// What was set before the batch that is under way.
     settled: Arc<Runtime>,
     recent: Vec<(Stamp, Arc<Additions>)>,
+    /// What other hosts' tasks set for this one (`delegate_facts`), and its own walk has not seen yet.
+    given: Vec<Arc<Additions>>,
 }
 
 impl Fleet {
@@ -40,6 +45,27 @@ impl Fleet {
     pub fn note(&self, host: HostId, stamp: Stamp, additions: Arc<Additions>) {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.entry(host).or_default().recent.push((stamp, additions));
+    }
+
+    /// Notes what a task of another host set for this one.
+    pub fn give(&self, host: HostId, stamp: Stamp, additions: Arc<Additions>) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = hosts.entry(host).or_default();
+        log.given.push(Arc::clone(&additions));
+        log.recent.push((stamp, additions));
+        drop(hosts);
+        self.gifts.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A number that grows whenever any host is given something.
+    pub fn gifts(&self) -> u64 {
+        self.gifts.load(Ordering::SeqCst)
+    }
+
+    /// What a host was given since it last asked.
+    pub fn take_given(&self, host: HostId) -> Vec<Arc<Additions>> {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.get_mut(&host).map(|log| std::mem::take(&mut log.given)).unwrap_or_default()
     }
 
     /// The variables of a host as they were before `stamp`.
@@ -65,6 +91,7 @@ impl Fleet {
                 settled.apply(&additions);
             }
             settled.rescue.clear();
+            log.given.clear();
         }
     }
 

@@ -44,6 +44,8 @@ pub trait Neighbours: Send + Sync {
     fn names(&self) -> Vec<Arc<str>>;
     /// The variables of a host as the reader may see them; `None` if there is no such host.
     fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption>;
+    /// The hosts of the batch that have left the play before the reader's place: failed, unreachable, ended.
+    fn departed(&self) -> Result<Vec<Arc<str>>, Interruption>;
 }
 
 /// The variables of one task on one host.
@@ -92,7 +94,7 @@ impl TaskScope {
         SearchPath { role_dirs, task_dir: Some(task.directory.clone()), playbook_dir }
     }
 
-    fn magic(&self, name: &str) -> Option<Value> {
+    fn magic(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let own = match name {
             "role_name" | "ansible_role_name" => self.role().map(|role| Value::from(role.name.as_str())),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
@@ -109,11 +111,22 @@ impl TaskScope {
             )),
             "hostvars" => Some(Value::Object(Arc::new(HostVars { scope: self.clone() }))),
             "vars" => Some(Value::Object(Arc::new(AllVars { scope: self.clone() }))),
+            "ansible_play_hosts" | "ansible_play_batch" | "play_hosts" => match self.play.magic.get(name) {
+                Some(hosts) => Some(self.without_departed(hosts)?),
+                None => None,
+            },
             _ => None,
         };
-        own.or_else(|| self.host.magic.get(name).cloned())
+        Ok(own
+            .or_else(|| self.host.magic.get(name).cloned())
             .or_else(|| self.play.magic.get(name).cloned())
-            .or_else(|| self.run.magic.get(name).cloned())
+            .or_else(|| self.run.magic.get(name).cloned()))
+    }
+
+    fn without_departed(&self, hosts: &Value) -> Result<Value, Interruption> {
+        let departed = self.neighbours.departed()?;
+        let stays = |host: &&Value| !departed.iter().any(|name| host.as_str() == Some(name.as_ref()));
+        Ok(Value::list(hosts.as_list().unwrap_or_default().iter().filter(stays).cloned().collect()))
     }
 
     fn role(&self) -> Option<&Arc<Role>> {
@@ -254,7 +267,7 @@ const HIGHEST_FIRST: &[Level] = &[
 
 impl Scope for TaskScope {
     fn get(&self, name: &str) -> Result<Option<Value>, Interruption> {
-        if let Some(value) = self.magic(name) {
+        if let Some(value) = self.magic(name)? {
             return Ok(Some(value));
         }
         for level in HIGHEST_FIRST {

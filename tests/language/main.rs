@@ -7,5 +7,6 @@ mod flow;
 mod free_form;
 mod generated;
 mod inventory;
+mod play_flow;
 mod support;
 mod yaml;

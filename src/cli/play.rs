@@ -1,0 +1,123 @@
+//! `trimtab play` and `trimtab check`: run playbooks, as ansible-playbook does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::listing;
+use super::session::{Fleet, Session, hosts_of};
+use crate::error::{Error, Result};
+use crate::playbook::tags::TagSelection;
+use crate::playbook::{self, Play};
+
+#[derive(Debug, Default, Clone, Args)]
+#[command(args_override_self = true)]
+pub struct PlayArgs {
+    /// Playbooks, run one after the other
+    #[arg(required = true, value_name = "PLAYBOOK")]
+    pub playbooks: Vec<String>,
+    #[command(flatten)]
+    pub hosts: InventoryArgs,
+    #[command(flatten)]
+    pub variables: VariableArgs,
+    /// Only tasks with these tags, apart by commas; may be given several times
+    #[arg(short = 't', long = "tags", value_name = "TAGS")]
+    pub tags: Vec<String>,
+    /// No tasks with these tags
+    #[arg(long, value_name = "TAGS")]
+    pub skip_tags: Vec<String>,
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Begin at the first task of this name (`*` stands for anything)
+    #[arg(long, value_name = "NAME")]
+    pub start_at_task: Option<String>,
+    /// Run notified handlers of hosts that failed
+    #[arg(long)]
+    pub force_handlers: bool,
+    /// Show which hosts plays choose; run nothing
+    #[arg(long)]
+    pub list_hosts: bool,
+    /// Show the tasks of plays; run nothing
+    #[arg(long)]
+    pub list_tasks: bool,
+    /// Show the tags of plays; run nothing
+    #[arg(long)]
+    pub list_tags: bool,
+    /// Load everything and look for mistakes; run nothing
+    #[arg(long)]
+    pub syntax_check: bool,
+    #[command(flatten)]
+    pub reach: ConnectionArgs,
+    #[command(flatten)]
+    pub verbosity: VerbosityArgs,
+}
+
+/// Runs the playbooks, or lists what is in them.
+pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
+    let format = session.format(args.run.output.as_deref())?;
+    let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
+    let set_tags = |given: &[String], key| match given {
+        [] => session.settings.text(key).into_iter().collect(),
+        given => given.to_vec(),
+    };
+    options.tags = set_tags(&args.tags, "run");
+    options.skip_tags = set_tags(&args.skip_tags, "skip");
+    options.start_at_task = args.start_at_task.clone();
+    options.force_handlers |= args.force_handlers;
+    let mut fleet = session.fleet(&args.hosts, &args.variables)?;
+    let playbooks = load(session, &args.playbooks, &fleet)?;
+    let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
+    let plays: Vec<Arc<Play>> = playbooks.iter().flatten().cloned().collect();
+    let begun = check(session, &plays, &tags, &fleet);
+    if args.list_hosts || args.list_tasks || args.list_tags || args.syntax_check {
+        begun?;
+        for (path, plays) in args.playbooks.iter().zip(&playbooks) {
+            listing::playbook(&mut session.ui, path, plays, &args, &fleet, &tags)?;
+        }
+        return Ok(0);
+    }
+    begun?;
+    session.check_variables(&mut fleet, &plays)?;
+    session.passwords(&mut options, &args.reach)?;
+    session.run(options, fleet, plays, &args.playbooks, format)
+}
+
+/// Loads all playbooks; the mistakes of all are reported together.
+fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Vec<Arc<Play>>>> {
+    let mut playbooks = Vec::new();
+    let mut errors = Vec::new();
+    for path in paths {
+        if !Path::new(path).exists() {
+            errors.push(Error::input(format!("there is no playbook `{path}`")));
+            continue;
+        }
+        match playbook::load_playbook(Path::new(path), &fleet.load) {
+            Ok(plays) => playbooks.push(plays),
+            Err(error) => errors.push(error),
+        }
+    }
+    doubts(session, fleet);
+    Error::collect(errors).map_or(Ok(playbooks), Err)
+}
+
+/// Looks for mistakes in the plays that have hosts.
+fn check(session: &mut Session, plays: &[Arc<Play>], tags: &TagSelection, fleet: &Fleet) -> Result<()> {
+    let mut with_hosts = Vec::new();
+    for play in plays {
+        if !hosts_of(play, fleet)?.is_empty() {
+            with_hosts.push(Arc::clone(play));
+        }
+    }
+    let checked = playbook::check::check(&with_hosts, tags, &fleet.load.warnings);
+    doubts(session, fleet);
+    checked
+}
+
+fn doubts(session: &mut Session, fleet: &Fleet) {
+    let warnings = std::mem::take(&mut *fleet.load.warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+    for warning in &warnings {
+        session.ui.doubt(warning);
+    }
+}

@@ -1,0 +1,386 @@
+//! What every subcommand that works on hosts needs: settings, the options of the run, the inventory, and the run itself.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::settings::{Settings, Surroundings};
+use super::{extra_vars, magic, passwords, prompt};
+use crate::connect::HostKeyChecking;
+use crate::engine::event::Event;
+use crate::engine::options::{ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PrivilegeDefaults};
+use crate::engine::play::Run;
+use crate::engine::run::run_plays;
+use crate::error::{Error, Kind, Result};
+use crate::inventory::{self, HostId, Inventory};
+use crate::playbook::{LoadOptions, Play};
+use crate::report::{self, Look, Teller};
+use crate::ui::Ui;
+use crate::value::Map;
+use crate::vars::RunVars;
+
+/// ansible-playbook's exit code when it is interrupted.
+const INTERRUPTED: u8 = 99;
+
+/// Settings and the terminal: what is there before the command line is looked at.
+pub struct Session {
+    pub ui: Ui,
+    pub settings: Settings,
+    pub surroundings: Surroundings,
+    pub verbosity: u8,
+}
+
+/// Hosts and variables of a run.
+pub struct Fleet {
+    pub inventory: Inventory,
+    /// What `--limit` allows; `None`: all hosts.
+    pub limit: Option<HashSet<HostId>>,
+    pub sources: Vec<PathBuf>,
+    pub extra: Arc<Map>,
+    pub load: LoadOptions,
+}
+
+impl Session {
+    /// Says what settings had no meaning.
+    pub fn begin(ui: Ui, settings: Settings, surroundings: Surroundings, verbose: u8) -> Result<Session> {
+        let verbosity = settings.number("verbosity")?.min(9) as u8;
+        let mut session = Session { ui, settings, surroundings, verbosity: verbosity.saturating_add(verbose) };
+        for warning in std::mem::take(&mut session.settings.warnings) {
+            session.ui.warning(&warning);
+        }
+        if session.verbosity > 0 {
+            match &session.settings.file {
+                Some(file) => {
+                    session.ui.note(&format!("Using {} as config file", file.display()), crate::ui::Style::Quiet);
+                }
+                None => session.ui.note("No config file found; using defaults", crate::ui::Style::Quiet),
+            }
+            for note in std::mem::take(&mut session.settings.notes) {
+                session.ui.note(&note, crate::ui::Style::Quiet);
+            }
+        }
+        Ok(session)
+    }
+
+    /// Loads the inventory, chooses hosts, and reads variables.
+    pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
+        let vault = &variables.vault;
+        if !vault.vault_id.is_empty() || !vault.vault_password_file.is_empty() || vault.ask_vault_password {
+            return Err(Error::usage("Ansible Vault is not supported yet")
+                .hint("decrypt the files first, or give the variables by `-e @FILE`"));
+        }
+        let extra = Arc::new(extra_vars::parse(&variables.extra_vars)?);
+        let (inventory, sources) = self.inventory(&hosts.inventory)?;
+        let limit = match &hosts.limit {
+            Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
+            _ => None,
+        };
+        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
+        let load = LoadOptions {
+            roles_path: paths("roles_path"),
+            collections_path: paths("collections_path"),
+            extra_vars: Arc::clone(&extra),
+            ..LoadOptions::default()
+        };
+        Ok(Fleet { inventory, limit, sources, extra, load })
+    }
+
+    /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
+    fn inventory(&mut self, given: &[String]) -> Result<(Inventory, Vec<PathBuf>)> {
+        let sources: Vec<String> = if !given.is_empty() {
+            given.to_vec()
+        } else if self.settings.is_set("inventory") {
+            let text = self.settings.text("inventory").unwrap_or_default();
+            if text.trim_end().ends_with(',') {
+                vec![text]
+            } else {
+                let paths = self.settings.paths("inventory", ',', &self.surroundings);
+                paths.iter().map(|path| path.to_string_lossy().into_owned()).collect()
+            }
+        } else {
+            let defaults = [self.surroundings.here.join("inventory"), PathBuf::from("/etc/ansible/hosts")];
+            defaults
+                .iter()
+                .find(|path| path.exists())
+                .map(|path| path.to_string_lossy().into_owned())
+                .into_iter()
+                .collect()
+        };
+        let inventory = inventory::load(&sources)?;
+        for warning in &inventory.warnings {
+            self.ui.doubt(warning);
+        }
+        if inventory.hosts().next().is_none() {
+            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+        }
+        let sources = sources
+            .iter()
+            .map(
+                |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
+            )
+            .collect();
+        Ok((inventory, sources))
+    }
+
+    /// The options of a run, from the command line and, below it, the settings.
+    pub fn options(&self, run: &RunArgs, reach: &ConnectionArgs, limit: Option<String>) -> Result<Options> {
+        let settings = &self.settings;
+        let window = match std::env::var("TRIMTAB_WINDOW") {
+            Ok(text) => text
+                .trim()
+                .parse()
+                .ok()
+                .filter(|window| *window > 0)
+                .ok_or_else(|| Error::input(format!("TRIMTAB_WINDOW wants a number above 0, got `{text}`")))?,
+            Err(_) => DEFAULT_WINDOW,
+        };
+        let gathering = match settings.text("gathering").as_deref() {
+            Some("implicit") => Gathering::Implicit,
+            Some("explicit") => Gathering::Explicit,
+            Some("smart") => Gathering::Smart,
+            _ => return Err(settings.wants("gathering", "implicit, explicit or smart")),
+        };
+        let forks = match run.forks {
+            Some(0) => return Err(Error::usage("`--forks` wants a number above 0")),
+            Some(forks) => forks,
+            None => settings.number("forks")?,
+        };
+        let privilege = PrivilegeDefaults {
+            enabled: reach.r#become || settings.flag("become")?,
+            method: reach.become_method.clone().or(settings.text("become_method")).unwrap_or_default(),
+            user: reach.become_user.clone().or(settings.text("become_user")).unwrap_or_default(),
+            password: None,
+        };
+        if !matches!(privilege.method.rsplit('.').next(), Some("sudo" | "su")) {
+            return Err(Error::usage(format!("`{}` is no way to become another user", privilege.method))
+                .hint("known are sudo and su"));
+        }
+        let options = Options {
+            check: run.check,
+            diff: run.diff || settings.flag("always")?,
+            verbosity: self.verbosity,
+            window,
+            forks: usize::try_from(forks).unwrap_or(usize::MAX).min(tokio::sync::Semaphore::MAX_PERMITS),
+            tags: Vec::new(),
+            skip_tags: Vec::new(),
+            start_at_task: None,
+            force_handlers: settings.flag("force_handlers")?,
+            limit,
+            gathering,
+            connection: self.connection(reach)?,
+            privilege,
+            roles_path: settings.paths("roles_path", ':', &self.surroundings),
+        };
+        Ok(options)
+    }
+
+    fn connection(&self, reach: &ConnectionArgs) -> Result<ConnectionDefaults> {
+        let settings = &self.settings;
+        let connection = reach.connection.clone().or(settings.text("transport")).unwrap_or_default();
+        let connection = match connection.rsplit('.').next().unwrap_or_default() {
+            "ssh" | "smart" | "paramiko" | "paramiko_ssh" => "ssh".to_owned(),
+            "local" => "local".to_owned(),
+            other => {
+                return Err(Error::usage(format!("there is no connection `{other}`"))
+                    .suggest(other, ["ssh", "local"])
+                    .hint("known are ssh and local"));
+            }
+        };
+        let mut ssh_args = Vec::new();
+        for text in [
+            settings.text("ssh_args"),
+            reach.ssh_common_args.clone().or(settings.text("ssh_common_args")),
+            reach.ssh_extra_args.clone().or(settings.text("ssh_extra_args")),
+        ]
+        .into_iter()
+        .flatten()
+        {
+            let words = crate::playbook::free_form::split_words(&text)?;
+            ssh_args.extend(words.iter().map(|word| crate::playbook::free_form::unquote(word.trim()).to_owned()));
+        }
+        let host_key_checking = match settings.text("host_key_checking").as_deref() {
+            Some("accept-new") => HostKeyChecking::AcceptNew,
+            _ if settings.flag("host_key_checking")? => HostKeyChecking::Strict,
+            _ => HostKeyChecking::Off,
+        };
+        let seconds = match reach.timeout {
+            Some(seconds) => seconds,
+            None => settings.number("timeout")?,
+        };
+        let private_key_file = match &reach.private_key {
+            Some(file) => Some(file.clone()),
+            None => {
+                settings.path("private_key_file", &self.surroundings).map(|path| path.to_string_lossy().into_owned())
+            }
+        };
+        Ok(ConnectionDefaults {
+            connection,
+            user: reach.user.clone().or(settings.text("remote_user")),
+            password: None,
+            private_key_file,
+            ssh_args,
+            host_key_checking,
+            timeout: Duration::from_secs(seconds.max(1)),
+        })
+    }
+
+    /// Asks for passwords, or reads their files. To be done last: nobody wants to type one for nothing.
+    pub fn passwords(&self, options: &mut Options, reach: &ConnectionArgs) -> Result<()> {
+        passwords::fill(options, reach, &self.settings, &self.surroundings)
+    }
+
+    pub fn look(&self) -> Result<Look> {
+        Ok(Look {
+            verbosity: self.verbosity,
+            shows_skipped: self.settings.flag("display_skipped_hosts")?,
+            shows_ok: self.settings.flag("display_ok_hosts")?,
+            shows_custom_stats: self.settings.flag("show_custom_stats")?,
+            diff_context: self.settings.number("context")?.min(1000) as usize,
+        })
+    }
+
+    /// The format of the report: of `--output`, or else of the callback that is set.
+    pub fn format(&mut self, output: Option<&str>) -> Result<&'static report::Format> {
+        if let Some(name) = output {
+            return report::format(name);
+        }
+        let callback = self.settings.text("stdout_callback").unwrap_or_default();
+        Ok(report::format_of_callback(&callback).unwrap_or_else(|| {
+            if self.verbosity > 0 {
+                let text = format!("the callback `{callback}` is not known here; the report is that of `default`");
+                self.ui.note(&text, crate::ui::Style::Quiet);
+            }
+            &report::FORMATS[0]
+        }))
+    }
+
+    /// Reads the variables of all hosts that plays choose, so that a mistake in them stops nothing halfway.
+    pub fn check_variables(&self, fleet: &mut Fleet, plays: &[Arc<Play>]) -> Result<()> {
+        let mut errors: Vec<Error> = Vec::new();
+        for play in plays {
+            fleet.inventory.set_playbook_directory(&play.directory);
+            for host in hosts_of(play, fleet)? {
+                if let Err(error) = fleet.inventory.host_layers(host)
+                    && !errors.iter().any(|known| known.to_string() == error.to_string())
+                {
+                    errors.push(error);
+                }
+            }
+        }
+        Error::collect(errors).map_or(Ok(()), Err)
+    }
+
+    /// Runs plays, reports, and gives the exit code.
+    pub fn run(
+        &mut self,
+        options: Options,
+        fleet: Fleet,
+        plays: Vec<Arc<Play>>,
+        playbooks: &[String],
+        format: &report::Format,
+    ) -> Result<u8> {
+        let mut report = (format.new)(self.look()?);
+        let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
+        let vars = Arc::new(RunVars { extra: fleet.extra, magic, warnings: Default::default() });
+        let (sender, mut events) = mpsc::unbounded_channel();
+        for path in playbooks {
+            // the receiver lives as long as this function
+            let _ = sender.send(Event::PlaybookStarted { path: path.clone() });
+        }
+        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| Error::system(format!("cannot start threads: {error}")))?;
+        let ui = &mut self.ui;
+        let limit = fleet.limit;
+        let mut teller = Teller::default();
+        let ended = runtime.block_on(async {
+            let mut work = tokio::spawn(async move { run_plays(&run, &plays, limit.as_ref()).await });
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    event = events.recv() => match event {
+                        Some(event) => {
+                            teller.tell(event, report.as_mut(), ui);
+                            while let Ok(event) = events.try_recv() {
+                                teller.tell(event, report.as_mut(), ui);
+                            }
+                            ui.flush();
+                        }
+                        None => break Ended::of((&mut work).await),
+                    },
+                    ended = &mut work => break Ended::of(ended),
+                    _ = tokio::signal::ctrl_c() => {
+                        work.abort();
+                        break Ended::Interrupted;
+                    }
+                }
+            };
+            while let Ok(event) = events.try_recv() {
+                teller.tell(event, report.as_mut(), ui);
+            }
+            ended
+        });
+        let summary = teller.end(report.as_mut(), ui);
+        // walks that still wait for a host are not waited for
+        runtime.shutdown_background();
+        match ended {
+            Ended::Done(Ok(())) => Ok(summary.recap.exit_code()),
+            Ended::Done(Err(error)) => Err(error),
+            Ended::Interrupted => {
+                ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
+                Ok(INTERRUPTED)
+            }
+        }
+    }
+}
+
+/// How the work of a run came to its end.
+enum Ended {
+    Done(Result<()>),
+    Interrupted,
+}
+
+impl Ended {
+    fn of(joined: std::result::Result<Result<()>, tokio::task::JoinError>) -> Ended {
+        Ended::Done(joined.unwrap_or_else(|error| {
+            Err(Error::new(Kind::Internal, format!("a fault of trimtab itself ended the run: {error}")))
+        }))
+    }
+}
+
+/// The hosts that a play will run on, as far as that is known before the run.
+pub fn hosts_of(play: &Play, fleet: &Fleet) -> Result<Vec<HostId>> {
+    let patterns = patterns_of(play, fleet);
+    if patterns.iter().any(|pattern| crate::value::has_template_marks(pattern)) {
+        return Ok(fleet.inventory.hosts().map(|(id, _)| id).collect());
+    }
+    let mut hosts = fleet.inventory.select(&patterns)?.hosts;
+    if let Some(limit) = &fleet.limit {
+        hosts.retain(|host| limit.contains(host));
+    }
+    Ok(hosts)
+}
+
+/// The patterns of a play; those that use extra variables rendered.
+pub fn patterns_of(play: &Play, fleet: &Fleet) -> Vec<String> {
+    let scope = super::scope::ExtraScope { extra: Arc::clone(&fleet.extra), play: Arc::clone(&play.vars) };
+    let value = scope.context().value(&play.hosts.value).unwrap_or_else(|_| play.hosts.value.clone());
+    match &value {
+        crate::value::Value::List(items) => items.iter().map(|item| item.to_text().into_owned()).collect(),
+        single => vec![single.to_text().into_owned()],
+    }
+}
+
+/// The directory that stands for a playbook's where there is none.
+pub fn playbook_directory(given: Option<&str>, settings: &Settings, surroundings: &Surroundings) -> PathBuf {
+    match given {
+        Some(path) => surroundings.here.join(Path::new(path)),
+        None => settings.path("playbook_dir", surroundings).unwrap_or_else(|| surroundings.here.clone()),
+    }
+}

@@ -1,0 +1,167 @@
+//! The JSON of a result, as reports show it.
+
+use serde_json::Value as Json;
+
+use crate::engine::event::HostResult;
+use crate::value::{Map, Value};
+
+/// What stands for a result that must not be shown.
+pub const CENSORED: &str =
+    "the output has been hidden due to the fact that 'no_log: true' was specified for this result";
+
+/// The values of a result that may be shown; `failed` and `skipped` are said by the line itself.
+pub fn shown(event: &HostResult, verbosity: u8) -> Map {
+    let result = &event.result.result;
+    if event.no_log {
+        let kept = ["attempts", "changed", "retries"];
+        let mut map: Map = result.iter().filter(|(key, _)| is_one_of(key, &kept)).map(cloned).collect();
+        map.insert("censored".into(), CENSORED.into());
+        return map;
+    }
+    let hidden: &[&str] = if verbosity < 3 { &["invocation", "diff"] } else { &[] };
+    let mut map: Map = result
+        .iter()
+        .filter(|(key, _)| !is_one_of(key, hidden) && !is_one_of(key, &["failed", "skipped", "exception", "warnings"]))
+        .filter(|(key, _)| key.as_str().is_none_or(|key| !key.starts_with("_ansible_")))
+        .map(cloned)
+        .collect();
+    if event.task.action == "debug" {
+        if map.contains_key("msg") {
+            map.retain(|key, _| is_one_of(key, &["msg"]));
+        } else {
+            map.retain(|key, _| !is_one_of(key, &["changed", "skip_reason"]));
+        }
+    }
+    map
+}
+
+fn is_one_of(key: &Value, names: &[&str]) -> bool {
+    key.as_str().is_some_and(|key| names.contains(&key))
+}
+
+fn cloned((key, value): (&Value, &Value)) -> (Value, Value) {
+    (key.clone(), value.clone())
+}
+
+/// True if a result says of itself that it is to be shown whole.
+pub fn is_always_shown(event: &HostResult) -> bool {
+    flag(event, "_ansible_verbose_always") || event.task.action == "debug"
+}
+
+/// True if a result says of itself that it is too long to be shown at `-v` (facts).
+pub fn is_never_shown(event: &HostResult) -> bool {
+    flag(event, "_ansible_verbose_override") || matches!(event.task.action.as_str(), "setup" | "gather_facts")
+}
+
+fn flag(event: &HostResult, name: &str) -> bool {
+    event.result.result.get(name).is_some_and(Value::is_truthy)
+}
+
+/// JSON on one line, keys sorted, apart as Python's json module sets them.
+pub fn inline(value: &Value) -> String {
+    let mut text = String::new();
+    write_inline(&value.to_json(), &mut text);
+    text
+}
+
+/// JSON with an indent of four, keys sorted.
+pub fn pretty(value: &Value) -> String {
+    let mut text = String::new();
+    write_pretty(&value.to_json(), 0, true, &mut text);
+    text
+}
+
+/// JSON with an indent of four, keys sorted.
+pub fn pretty_sorted(value: &Json) -> String {
+    let mut text = String::new();
+    write_pretty(value, 0, true, &mut text);
+    text
+}
+
+/// JSON with an indent of four, in the order it has.
+pub fn pretty_json(value: &Json) -> String {
+    let mut text = String::new();
+    write_pretty(value, 0, false, &mut text);
+    text
+}
+
+fn sorted(map: &serde_json::Map<String, Json>) -> Vec<(&String, &Json)> {
+    let mut entries: Vec<_> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    entries
+}
+
+fn write_inline(value: &Json, text: &mut String) {
+    match value {
+        Json::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                write_inline(item, text);
+            }
+            text.push(']');
+        }
+        Json::Object(map) => {
+            text.push('{');
+            for (index, (key, item)) in sorted(map).into_iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                text.push_str(&Json::from(key.as_str()).to_string());
+                text.push_str(": ");
+                write_inline(item, text);
+            }
+            text.push('}');
+        }
+        scalar => text.push_str(&scalar.to_string()),
+    }
+}
+
+fn write_pretty(value: &Json, depth: usize, sort: bool, text: &mut String) {
+    let open_line = |text: &mut String, depth: usize| {
+        text.push('\n');
+        text.push_str(&"    ".repeat(depth));
+    };
+    match value {
+        Json::Array(items) if !items.is_empty() => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { "," } else { "" });
+                open_line(text, depth + 1);
+                write_pretty(item, depth + 1, sort, text);
+            }
+            open_line(text, depth);
+            text.push(']');
+        }
+        Json::Object(map) if !map.is_empty() => {
+            let entries = if sort { sorted(map) } else { map.iter().collect() };
+            text.push('{');
+            for (index, (key, item)) in entries.into_iter().enumerate() {
+                text.push_str(if index > 0 { "," } else { "" });
+                open_line(text, depth + 1);
+                text.push_str(&Json::from(key.as_str()).to_string());
+                text.push_str(": ");
+                write_pretty(item, depth + 1, sort, text);
+            }
+            open_line(text, depth);
+            text.push('}');
+        }
+        other => text.push_str(&other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::object;
+
+    #[test]
+    fn json_is_set_as_python_sets_it() {
+        let value = Value::map(object([
+            ("b", Value::list(vec![1.into(), Value::Null, "ä\"\n".into()])),
+            ("a", Value::empty_map()),
+            ("c", Value::list(Vec::new())),
+        ]));
+        assert_eq!(inline(&value), r#"{"a": {}, "b": [1, null, "ä\"\n"], "c": []}"#);
+        let expected = "{\n    \"a\": {},\n    \"b\": [\n        1,\n        null,\n        \"ä\\\"\\n\"\n    ],\n    \"c\": []\n}";
+        assert_eq!(pretty(&value), expected);
+    }
+}
