@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
@@ -16,6 +17,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod firewall;
@@ -48,11 +51,11 @@ mod sysctl;
 mod systemd_service;
 mod sysv;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod validate_argument_spec;
+
 
 #[cfg(test)]
 use std::future::Future;
@@ -108,6 +111,7 @@ pub const MODULES: &[&Module] = &[
     &sysctl::MODULE,
     &systemd_service::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
