@@ -26,6 +26,7 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
@@ -55,7 +56,6 @@ mod template;
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
-
 
 #[cfg(test)]
 use std::future::Future;
@@ -92,6 +92,7 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
     &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
