@@ -28,6 +28,8 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -99,6 +101,8 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
