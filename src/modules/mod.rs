@@ -6,9 +6,11 @@
 
 mod add_host;
 pub mod args;
+mod assemble;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
+mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
@@ -18,8 +20,10 @@ mod execution;
 mod fail;
 #[cfg(test)]
 mod fake_systemd;
+mod fetch;
 mod file;
 pub mod file_common;
+mod find;
 mod firewall;
 mod group_by;
 mod include_vars;
@@ -35,6 +39,7 @@ mod packet_steering;
 mod pause;
 mod ping;
 mod raw;
+mod replace;
 mod script;
 mod service;
 mod service_cpus;
@@ -47,12 +52,12 @@ mod slurp;
 pub mod stat;
 mod systemd_service;
 mod sysv;
+mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
 
-#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,9 +72,11 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
+    &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
@@ -81,7 +88,9 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::INCLUDE_TASKS,
     &engine_actions::META,
     &fail::MODULE,
+    &fetch::MODULE,
     &file::MODULE,
+    &find::MODULE,
     &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
@@ -93,6 +102,7 @@ pub const MODULES: &[&Module] = &[
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &replace::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -103,6 +113,7 @@ pub const MODULES: &[&Module] = &[
     &slurp::MODULE,
     &stat::MODULE,
     &systemd_service::MODULE,
+    &tempfile::MODULE,
     &template::MODULE,
 ];
 
