@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::playbook::Item;
+use crate::playbook::{Item, Task};
 use crate::value::{Map, Value};
 use crate::vars::runtime::Additions;
 use crate::vars::{Stamp, TaskScope};
@@ -13,6 +13,12 @@ use super::handler::{HandlerId, Handlers};
 use super::result::{Status, TaskResult};
 use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Part, SlotState, TaskRun};
+
+/// True unless it is certain that a task's result may be shown, where its `no_log` was not rendered: the result of a
+/// whole loop, or of a task that failed before its module was called.
+pub(super) fn may_hide(task: &Task) -> bool {
+    task.settings.no_log.as_ref().is_some_and(|written| written.value.to_ansible_bool() != Some(false))
+}
 
 /// A result on its way out.
 pub(super) struct Commitment {
@@ -43,7 +49,10 @@ impl Walker {
                 self.blocked = None;
             }
             let SlotState::Ended(result) = slot.state else { break };
-            let no_log = slot.call.as_ref().is_some_and(|call| call.settings.no_log);
+            let no_log = match &slot.call {
+                Some(call) => call.settings.no_log,
+                None => may_hide(&slot.run.task),
+            };
             let diff = slot.call.as_ref().is_some_and(|call| call.settings.diff);
             let commitment =
                 Commitment { run: slot.run, part: slot.part, label: slot.label, no_log, diff, delegated_to: None };
