@@ -21,8 +21,6 @@ mod execution;
 mod fail;
 #[cfg(test)]
 mod fake_systemd;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -62,7 +60,6 @@ mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
 mod unit;
 mod validate_argument_spec;
 
