@@ -21,10 +21,7 @@ pub const MODULE: Module = Module {
     check_mode: Support::Full,
     diff: Support::None,
     returns: &[
-        (
-            "trimtab_bios",
-            "vendor, model, serial, asset_tag, bios_version, bios_date and observations",
-        ),
+        ("trimtab_bios", "vendor, model, serial, asset_tag, bios_version, bios_date and observations"),
         ("ansible_facts", "the same as a fact of the host: `ansible_facts.trimtab_bios`"),
         (
             "trimtab_bios.observations",

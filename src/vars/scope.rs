@@ -383,4 +383,3 @@ fn is_about_connection(name: &str) -> bool {
         || name.starts_with("ansible_become")
         || (name.starts_with("ansible_ssh_") && !name.starts_with("ansible_ssh_host_key_"))
 }
-
