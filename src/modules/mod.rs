@@ -23,6 +23,7 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -43,6 +44,7 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 mod template;
@@ -87,6 +89,7 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
@@ -102,6 +105,7 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
     &template::MODULE,
 ];
