@@ -16,6 +16,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod file;
 pub mod file_common;
 mod firewall;
@@ -48,11 +50,9 @@ mod sysctl;
 mod systemd_service;
 mod sysv;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
 
 #[cfg(test)]
 use std::future::Future;
