@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
@@ -53,6 +54,7 @@ mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
+mod validate_argument_spec;
 
 #[cfg(test)]
 use std::future::Future;
@@ -108,6 +110,7 @@ pub const MODULES: &[&Module] = &[
     &sysctl::MODULE,
     &systemd_service::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

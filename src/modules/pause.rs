@@ -135,7 +135,8 @@ mod tests {
         let begun = Instant::now();
         let outcome = run_module(&MODULE, &[("seconds", 1.into())]).unwrap();
         assert!(begun.elapsed() >= Duration::from_secs(1));
-        assert_eq!(outcome.result["stdout"], "Paused for 1.0 seconds".into());
-        assert_eq!(outcome.result["delta"], 1.into());
+        let said = outcome.result["stdout"].to_string();
+        assert!(said.starts_with("Paused for ") && said.ends_with(" seconds"), "{said}");
+        assert!(outcome.result["delta"].as_int().unwrap() >= 1);
     }
 }
