@@ -457,7 +457,10 @@ impl Walker {
                 self.blocked = None;
             }
             let SlotState::Ended(result) = slot.state else { break };
-            let no_log = slot.call.as_ref().is_some_and(|call| call.settings.no_log);
+            let no_log = match &slot.call {
+                Some(call) => call.settings.no_log,
+                None => may_hide(&slot.run.task),
+            };
             let diff = slot.call.as_ref().is_some_and(|call| call.settings.diff);
             let commitment =
                 Commitment { run: slot.run, part: slot.part, label: slot.label, no_log, diff, delegated_to: None };
@@ -630,6 +633,12 @@ impl Walker {
     pub(super) fn host_handle(&self, slot: SlotId, call: &super::perform::Call) -> Host {
         Host::new(Arc::clone(&self.port), slot, Arc::clone(&call.identity), call.settings.check)
     }
+}
+
+/// True unless it is certain that a task's result may be shown, where its `no_log` was not rendered: the result of a
+/// whole loop, or of a task that failed before its module was called.
+pub(super) fn may_hide(task: &Task) -> bool {
+    task.settings.no_log.as_ref().is_some_and(|written| written.value.to_ansible_bool() != Some(false))
 }
 
 /// A result on its way out.

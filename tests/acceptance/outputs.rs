@@ -1,0 +1,1 @@
+//! Whole runs on this machine, in each form of output.
