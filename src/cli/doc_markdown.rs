@@ -180,6 +180,19 @@ mod tests {
     }
 
     #[test]
+    fn modules_that_docs_ansible_md_calls_missing_are_missing() {
+        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ansible.md");
+        let text = std::fs::read_to_string(page).expect("the page");
+        let (_, list) = text.split_once("Missing of the most used: ").expect("the list begins");
+        let (list, _) = list.split_once(". ").expect("the list ends");
+        let names: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
+        assert!(!names.is_empty());
+        for name in names {
+            assert!(crate::modules::find(name).is_none(), "`{name}` is there, docs/ansible.md says it is not");
+        }
+    }
+
+    #[test]
     fn what_would_break_a_table_is_escaped() {
         let table = super::table(&["a"], std::iter::once(vec!["x|y\nz".to_owned()]));
         assert_eq!(table, "| a |\n|---|\n| x\\|y z |\n");
