@@ -30,6 +30,7 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
@@ -100,6 +101,7 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
     &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
