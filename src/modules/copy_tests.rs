@@ -311,6 +311,18 @@ fn a_directory_of_the_host_is_copied_within_it() {
     });
     let named = [("src", text(&world.host("from"))), ("dest", text(&world.host("to"))), remote.clone()];
     world.exercise(&named, || assert_eq!(read(&world.host("to/from/a")), "a\n"));
+    let into = [
+        ("src", text(&world.host("from"))),
+        ("dest", text(&world.host("a/b"))),
+        remote.clone(),
+        ("mode", "0700".into()),
+    ];
+    world.run(&into).unwrap();
+    assert_eq!(
+        (mode(&world.host("a/b")), mode(&world.host("a/b/from"))),
+        (0o700, 0o755),
+        "the mode is the named directory's"
+    );
     let inside = [("src", text(&world.host("from"))), ("dest", text(&world.host("from"))), remote];
     assert!(world.run(&inside).unwrap_err().message.contains("into itself"));
 }
@@ -340,7 +352,7 @@ fn binary_content_arrives_and_is_not_shown() {
     let dest = world.host("blob");
     let args = [("src", "blob".into()), ("dest", text(&dest))];
     let outcome = world.exercise(&args, || assert_eq!(fs::read(&dest).unwrap(), bytes));
-    assert_eq!(outcome.differences[0].notes, ["diff skipped: source file size is greater than 104448"]);
+    assert_eq!(outcome.differences[0].withheld, [crate::host::Withheld::SourceLarger(104_448)]);
 }
 
 #[test]
