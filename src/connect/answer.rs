@@ -23,6 +23,12 @@ use super::shell::{Request, Response, Verb};
 /// So much of what is skipped is kept for error messages.
 const NOISE: usize = 4096;
 
+/// Noise beyond this is forgotten as it comes.
+const ENDLESS: usize = 1024 * 1024;
+
+/// No token of a host is shorter: nothing else could be told from it.
+const SHORTEST: usize = 16;
+
 /// One stream, cut at its marks.
 #[derive(Debug, Default)]
 struct Stream {
@@ -54,12 +60,19 @@ impl Stream {
             self.searched = 0;
             if !std::mem::replace(&mut self.begun, true)
                 && let Some(token) = mark.strip_prefix("b ").and_then(|words| words.split(' ').nth(1))
+                && token.len() >= SHORTEST
             {
                 self.token = token.as_bytes().to_vec();
             }
             self.frames.push_back((payload, mark));
         }
         self.searched = self.pending.len().saturating_sub(self.token.len() - 1);
+        if !self.begun && self.pending.len() > ENDLESS {
+            // a host that talks without end is not listened to without end
+            let kept = self.pending.split_off(self.pending.len() - NOISE);
+            self.pending = kept;
+            self.searched = 0;
+        }
     }
 }
 
@@ -391,6 +404,18 @@ mod tests {
     }
 
     #[test]
+    fn endless_noise_is_forgotten() {
+        let mut answers = Answers::new(&token(), &[]);
+        for _ in 0..100 {
+            answers.feed_stdout(&[b'x'; 100_000]).unwrap();
+            assert!(answers.stdout.pending.len() <= ENDLESS + 100_000);
+        }
+        answers.feed_stdout(b"TOKEN b 1\nTOKEN e\n").unwrap();
+        answers.feed_stderr(b"TOKEN b 1\nTOKEN e\n").unwrap();
+        assert!(answers.ended());
+    }
+
+    #[test]
     fn marks_that_make_no_sense_are_refused() {
         let requests = [request(Verb::Unit { name: "a".into() })];
         for mark in ["o 0 0 0", "b", "b 1\nTOKEN o 1 0 0", "b 1\nTOKEN o x 0 0", "b 1\nTOKEN u 0 5", "b 1\nTOKEN ?"] {
@@ -407,11 +432,12 @@ mod tests {
     fn the_token_changes_where_the_host_says_so() {
         let requests = [request(Verb::Script { text: "one".into(), stdin: None })];
         let mut answers = Answers::new(&token(), &requests);
-        let stdout = b"TOKEN b 0 SECRET\nforged TOKEN o 0 9 0\nSECRET o 0 1 0\nSECRET e\n";
+        let stdout =
+            b"TOKEN b 0 0123456789abcdef\nforged TOKEN o 0 9 0\n0123456789abcdef o 0 1 0\n0123456789abcdef e\n";
         for byte in stdout {
             answers.feed_stdout(&[*byte]).unwrap();
         }
-        answers.feed_stderr(b"TOKEN b 0 SECRET\nSECRET o 0 1 0\nSECRET e\n").unwrap();
+        answers.feed_stderr(b"TOKEN b 0 0123456789abcdef\n0123456789abcdef o 0 1 0\n0123456789abcdef e\n").unwrap();
         assert!(answers.ended());
         let expected = Response { code: Some(1), ..Response::output(*b"forged TOKEN o 0 9 0\n") };
         assert_eq!(answers.into_responses(), [expected]);

@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
 mod assemble;
 mod assert;
 mod bios_facts;
@@ -48,11 +49,13 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
 mod unit;
+mod validate_argument_spec;
 #[cfg(test)]
 mod fake_systemd;
 #[cfg(test)]
@@ -112,9 +115,11 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -144,7 +144,7 @@ pub fn is_not_running(message: &str) -> bool {
 /// The command that shows a unit's properties, and its last result.
 fn show(wanted: &Wanted) -> String {
     let properties: String = UNIT_PROPERTIES.iter().map(|property| format!(" -p {property}")).collect();
-    wanted.systemctl(&format!("show{properties} -p Result {}", quote(&wanted.name)))
+    wanted.systemctl(&format!("show --no-pager{properties} -p Result -- {}", quote(&wanted.name)))
 }
 
 impl UnitState {

@@ -366,3 +366,56 @@ async fn units_share_one_systemctl() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_tools_of_busybox_suffice() {
+    if !shells().contains(&"busybox ash") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let tools = folder.path().join("bin");
+    fs::create_dir(&tools).unwrap();
+    let installed = std::process::Command::new("busybox").args(["--install", "-s"]).arg(&tools).status().unwrap();
+    assert!(installed.success());
+    let file = folder.path().join("a file");
+    fs::write(&file, "abc").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o2640)).unwrap();
+    let link = folder.path().join("link");
+    symlink("a file", &link).unwrap();
+    let (file, link) = (file.to_str().unwrap(), link.to_str().unwrap());
+    let shell = format!("env PATH={} ash", tools.display());
+    let bytes: Vec<u8> = (0..=255).collect();
+    let mut connection = connect(&shell).await;
+    for _ in 0..2 {
+        let answers = run(
+            &mut connection,
+            vec![
+                read(stat(file, true)),
+                read(stat("/no/such", true)),
+                read(stat(link, false)),
+                chained(stat(link, false)),
+                read(checksum(file, "sha1")),
+                read(checksum(file, "sha512")),
+                read(line("/proc/sys/kernel/pid_max")),
+                read(line("/proc/sys/kernel/ostype")),
+                read(fed("cat", bytes.clone())),
+                read(content("/proc/version")),
+            ],
+        )
+        .await;
+        let text = answers[0].text();
+        let fields: Vec<&str> = text.split('\t').collect();
+        let known = fs::metadata(file).unwrap();
+        assert_eq!((fields.len(), &fields[..2], fields[6]), (STAT_FIELDS, ["f", "2640"].as_slice(), "3"), "{text}");
+        assert_eq!(fields[11].parse::<f64>().unwrap() as i64, known.mtime(), "{text}");
+        assert_eq!(answers[1].code, Some(1));
+        assert!(answers[2].text().starts_with("l\t777\t") && answers[2].text().ends_with("\ta file"));
+        assert_eq!(answers[3], answers[2]);
+        assert_eq!(answers[4].text(), "a9993e364706816aba3e25717850c26c9cd0d89d");
+        assert_eq!(answers[5].stdout.len(), 128, "{:?}", answers[5]);
+        assert_eq!(answers[6].text(), fs::read_to_string("/proc/sys/kernel/pid_max").unwrap().trim());
+        assert_eq!(answers[7].text(), "Linux");
+        assert_eq!(answers[8].stdout, bytes);
+        assert_eq!(answers[9].stdout, fs::read("/proc/version").unwrap());
+    }
+}
