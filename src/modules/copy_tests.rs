@@ -356,6 +356,37 @@ fn binary_content_arrives_and_is_not_shown() {
 }
 
 #[test]
+fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+    let world = World::new();
+    world.source("large", &"x".repeat(100_000), 0o644);
+    world.on_host("f", "old\n", 0o644);
+    let args = [("src", "large".into()), ("dest", text(&world.host("f"))), ("backup", false.into())];
+    let before = snapshot(&world.host(""));
+    // no file may become larger than 16 blocks of 512 bytes, as if the disk were full
+    let played = world.play(&args, &Play { shell: "sh -c 'ulimit -f 16; exec sh'", ..Play::default() });
+    let failure = played.result.unwrap_err();
+    assert!(!failure.message.is_empty());
+    assert_eq!(snapshot(&world.host("")), before);
+    assert!(world.run(&args).unwrap().changed);
+}
+
+#[test]
+fn a_new_file_has_the_group_of_a_setgid_directory() {
+    let world = World::new();
+    world.source("f", "x\n", 0o644);
+    if fs::metadata(world.root.path()).unwrap().uid() != 0 {
+        return;
+    }
+    fs::create_dir(world.host("shared")).unwrap();
+    std::os::unix::fs::chown(world.host("shared"), Some(0), Some(1)).unwrap();
+    fs::set_permissions(world.host("shared"), fs::Permissions::from_mode(0o2775)).unwrap();
+    let dest = world.host("shared/f");
+    world.exercise(&[("src", "f".into()), ("dest", text(&dest))], || {
+        assert_eq!(fs::metadata(&dest).unwrap().gid(), 1);
+    });
+}
+
+#[test]
 fn a_source_that_is_not_there_is_named_with_where_it_was_sought() {
     let world = World::new();
     let failure = world.run(&[("src", "nothing".into()), ("dest", "/x".into())]).unwrap_err();

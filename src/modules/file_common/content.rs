@@ -163,7 +163,8 @@ impl Write {
         if after.uid != me.user.id {
             format!("chown {}:{} \"$t\" || exit", after.uid, after.gid)
         } else if after.gid != me.group.id {
-            format!("chgrp {} \"$t\" || exit", after.gid)
+            // a setgid directory has given it already, and who is not in the group could not
+            format!("[ \"$(stat -c %g \"$t\")\" = {0} ] || chgrp {0} \"$t\" || exit", after.gid)
         } else {
             format!("[ -G \"$t\" ] || chgrp {} \"$t\" || exit", after.gid)
         }
