@@ -19,6 +19,10 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -28,6 +32,8 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -54,12 +60,11 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-mod unit;
-mod validate_argument_spec;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod unit;
+mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -99,6 +104,8 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,

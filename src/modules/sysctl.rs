@@ -148,11 +148,11 @@ fn value_text(value: &Value) -> String {
     }
 }
 
-fn proc_path(key: &str) -> String {
+pub(super) fn proc_path(key: &str) -> String {
     format!("/proc/sys/{key}")
 }
 
-async fn read_beside(host: &Host, key: Option<&str>) -> Result<Option<String>, Failure> {
+pub(super) async fn read_beside(host: &Host, key: Option<&str>) -> Result<Option<String>, Failure> {
     match key {
         Some(key) => host.read(KernelFile(proc_path(key))).await,
         None => Ok(None),
@@ -161,7 +161,7 @@ async fn read_beside(host: &Host, key: Option<&str>) -> Result<Option<String>, F
 
 /// What a parameter comes to.
 #[derive(Debug)]
-enum Planned {
+pub(super) enum Planned {
     Right,
     /// The change, and what the kernel reads then.
     Set(Change, String),
@@ -177,7 +177,7 @@ fn skip_unknown(plan: Result<Planned, Failure>, ignore_errors: bool) -> Result<P
 }
 
 /// Decides the write to the kernel. `beside` is the present value of the parameter that is its other form.
-fn plan(key: &str, wanted: &str, present: Option<&str>, beside: Option<&str>) -> Result<Planned, Failure> {
+pub(super) fn plan(key: &str, wanted: &str, present: Option<&str>, beside: Option<&str>) -> Result<Planned, Failure> {
     let name = dotted_key(key);
     let Some(present) = present else {
         return Err(Failure::new(format!(
@@ -252,7 +252,7 @@ fn footprint(key: &str) -> Footprint {
     Footprint::Of(subjects)
 }
 
-async fn apply(host: &Host, change: Change, outcome: Outcome) -> Result<Outcome, Failure> {
+pub(super) async fn apply(host: &Host, change: Change, outcome: Outcome) -> Result<Outcome, Failure> {
     let differences = change.differences.clone();
     host.change(change).await.map_err(|failure| explained(failure, Interface::Sysctl, true))?;
     Ok(Outcome { changed: true, ..outcome }.differences(differences))
