@@ -59,6 +59,8 @@ mod template;
 mod unit;
 mod validate_argument_spec;
 #[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
 pub(crate) mod testing;
 
 use std::future::Future;
