@@ -62,6 +62,12 @@ impl Host {
         read.parse(&response)
     }
 
+    /// Notes that what was read so far went by way of a symbolic link, so that it depends on more than its
+    /// footprint says: any change makes it be asked again.
+    pub fn note_link(&self) {
+        self.port.note_alias(self.slot);
+    }
+
     /// Makes a change: waits until every earlier task is done. In check mode it is only recorded.
     pub async fn change(&self, change: Change) -> Result<Applied, Failure> {
         let mut change = Some(change);

@@ -243,7 +243,7 @@ async fn read_other_rules(host: &Host, wanted: &Wanted) -> Result<Vec<String>, F
     let text = "for f in /etc/udev/rules.d/*.rules /run/udev/rules.d/*.rules /usr/local/lib/udev/rules.d/*.rules \
                 /usr/lib/udev/rules.d/*.rules; do [ -r \"$f\" ] && set -- \"$@\" \"$f\"; done; \
                 [ $# = 0 ] || grep -Hn 'ATTR{queue/' \"$@\"";
-    let answer = host.read(Script { text: text.to_owned(), footprint: Footprint::named("other udev rules") }).await?;
+    let answer = host.read(Script { text: text.to_owned(), footprint: Footprint::Everything }).await?;
     Ok(rule_warnings(&answer.text(), own, wanted))
 }
 

@@ -7,9 +7,11 @@
 mod add_host;
 pub mod args;
 pub mod argument_spec;
+mod assemble;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
+mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
@@ -19,8 +21,10 @@ mod execution;
 mod fail;
 #[cfg(test)]
 mod fake_systemd;
+mod fetch;
 mod file;
 pub mod file_common;
+mod find;
 mod firewall;
 mod group_by;
 mod include_vars;
@@ -36,6 +40,7 @@ mod packet_steering;
 mod pause;
 mod ping;
 mod raw;
+mod replace;
 mod script;
 mod service;
 mod service_cpus;
@@ -49,13 +54,13 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
 
-#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -70,9 +75,11 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
+    &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
@@ -84,7 +91,9 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::INCLUDE_TASKS,
     &engine_actions::META,
     &fail::MODULE,
+    &fetch::MODULE,
     &file::MODULE,
+    &find::MODULE,
     &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
@@ -96,6 +105,7 @@ pub const MODULES: &[&Module] = &[
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &replace::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -107,6 +117,7 @@ pub const MODULES: &[&Module] = &[
     &stat::MODULE,
     &sysctl::MODULE,
     &systemd_service::MODULE,
+    &tempfile::MODULE,
     &template::MODULE,
     &validate_argument_spec::MODULE,
 ];

@@ -99,7 +99,7 @@ fn file_name(name: &str) -> Result<&str, Failure> {
 async fn running_cpus(host: &Host, pid: &str) -> Result<Option<CpuSet>, Failure> {
     let Ok(pid @ 1..) = pid.parse::<u32>() else { return Ok(None) };
     let text = format!("sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/{pid}/status 2>/dev/null");
-    let answer = host.read(Script { text, footprint: Footprint::named("processes") }).await?;
+    let answer = host.read(Script { text, footprint: Footprint::Everything }).await?;
     let list = answer.text();
     Ok(if list.trim().is_empty() { None } else { Some(CpuSet::parse(&list)?) })
 }

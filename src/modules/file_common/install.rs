@@ -257,6 +257,8 @@ pub async fn put(host: &Host, placement: &Placement, mut place: Place, source: S
         if let Some(bytes) = source.content.bytes() {
             outcome = outcome.with("md5sum", md5(bytes));
         }
+    } else {
+        outcome = outcome.with("path", place.seen.path.as_str());
     }
     outcome = answer(outcome, &place).with("checksum", source.content.sha1());
     if let Some(backup) = planned.backup {
