@@ -197,11 +197,7 @@ impl Port {
     pub fn invalidate(&self, footprint: &Footprint) -> Vec<SlotId> {
         let mut state = self.state();
         let touched = |query: &Query, aliased: bool| {
-            if aliased {
-                footprint.touches(&Footprint::Everything)
-            } else {
-                footprint.touches(&query.footprint())
-            }
+            if aliased { footprint.touches(&Footprint::Everything) } else { footprint.touches(&query.footprint()) }
         };
         state.answers.retain(|(_, query), response| !touched(query, response.aliased));
         state

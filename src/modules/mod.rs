@@ -6,6 +6,7 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
 mod assemble;
 mod assert;
 mod bios_facts;
@@ -18,8 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -29,6 +28,8 @@ mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -50,13 +51,15 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
+mod unit;
+mod validate_argument_spec;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -96,6 +99,8 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
@@ -112,9 +117,11 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
