@@ -57,6 +57,8 @@ mod sysv;
 mod tempfile;
 mod template;
 #[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
