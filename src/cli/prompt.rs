@@ -10,7 +10,7 @@ use crate::value::{Map, Value};
 
 /// Asks until the answer is confirmed, where that is wanted. Without a terminal the default counts.
 pub fn ask(prompt: &VarsPrompt) -> Result<Value> {
-    ask_by(prompt, |question, secret| ui::ask(question, secret))
+    ask_by(prompt, ui::ask)
 }
 
 fn ask_by(prompt: &VarsPrompt, mut ask: impl FnMut(&str, bool) -> Result<String>) -> Result<Value> {

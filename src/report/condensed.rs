@@ -118,7 +118,7 @@ impl Report for Condensed {
             parts.push(ui.paint(&format!("ignored {ignored}"), Style::Skipped));
         }
         let all_skipped = task.results.iter().all(|result| result.result.status == Status::Skipped);
-        if !parts.is_empty() && !(all_skipped && self.look.verbosity == 0) {
+        if !parts.is_empty() && (!all_skipped || self.look.verbosity > 0) {
             let kind = if task.task.is_handler { "handler " } else { "" };
             ui.line(&format!("  {kind}{}: {}", task.task.name, parts.join(" · ")));
         }
