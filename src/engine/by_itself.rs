@@ -12,6 +12,7 @@ use crate::vars::TaskScope;
 
 use super::alone::run_alone;
 use super::barrier::OnceTurn;
+use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
 use super::grow::{register, task_info, unknown_task};
@@ -21,7 +22,7 @@ use super::perform::{Ended, Prepared, prepare, unmet_condition};
 use super::play::stranger;
 use super::reach::Reach;
 use super::result::{Status, TaskResult};
-use super::walk::{Commitment, Walker, add_item, may_hide};
+use super::walk::{Walker, add_item};
 use super::window::{Part, TaskRun};
 
 /// What one invocation came to, and where it was done.

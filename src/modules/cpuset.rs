@@ -177,7 +177,7 @@ done </proc/mounts
 [ ! -e /sys/fs/cgroup/cpuset/cpuset.cpus ] || echo v1=/sys/fs/cgroup/cpuset
 [ -z "$p" ] || sed 's/^/cgroup=/' "/proc/$p/cgroup" 2>/dev/null || exit 4"#
     );
-    let answer = host.read(Script { text, footprint: Footprint::Everything }).await?;
+    let answer = host.read(Script { text, footprint: Footprint::named("containers") }).await?;
     match answer.code {
         Some(3) => return Err(Failure::new(format!("no container `{}` runs on this host", args.text("container")))),
         Some(4) => return Err(Failure::new(format!("there is no process {}", args.int("pid").unwrap_or_default()))),

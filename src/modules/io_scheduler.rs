@@ -6,7 +6,7 @@ use futures_util::join;
 use super::file_common::content::difference;
 use crate::connect::shell::{Response, quote};
 use crate::host::reads::{KernelFile, Script};
-use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Query, Step, Subject};
+use crate::host::{Change, Difference, Failure, FailureKind, Footprint, Host, Inverse, Query, Step, Subject};
 use crate::tuning::bracket::Choice;
 use crate::tuning::device::{BlockDevice, Identity, Selector, parse_devices, select};
 use crate::tuning::scheduler::{
@@ -15,7 +15,7 @@ use crate::tuning::scheduler::{
 };
 use crate::tuning::udev::{QueueSettings, assigns, merge};
 use crate::tuning::write_error::Interface;
-use crate::value::{Value, object};
+use crate::value::{Interruption, Value, object};
 
 use super::file_common::destination::{Manner, look, plan_edit};
 use super::kernel_write::{explained, write_step};
@@ -247,8 +247,14 @@ async fn read_other_rules(host: &Host, wanted: &Wanted) -> Result<Vec<String>, F
     let text = "for f in /etc/udev/rules.d/*.rules /run/udev/rules.d/*.rules /usr/local/lib/udev/rules.d/*.rules \
                 /usr/lib/udev/rules.d/*.rules; do [ -r \"$f\" ] && set -- \"$@\" \"$f\"; done; \
                 [ $# = 0 ] || grep -Hn 'ATTR{queue/' \"$@\"";
-    let answer = host.read(Script { text: text.to_owned(), footprint: Footprint::Everything }).await?;
-    Ok(rule_warnings(&answer.text(), own, wanted))
+    let directories = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+    let trees = directories.iter().map(|directory| Subject::Tree(format!("{directory}/udev/rules.d"))).collect();
+    match host.read(Script { text: text.to_owned(), footprint: Footprint::Of(trees) }).await {
+        Ok(answer) => Ok(rule_warnings(&answer.text(), own, wanted)),
+        // Check mode: a rule file would be written before. The warning will be given when it is.
+        Err(failure) if matches!(failure.kind, FailureKind::Interrupted(Interruption::Unknown(_))) => Ok(Vec::new()),
+        Err(failure) => Err(failure),
+    }
 }
 
 fn rule_warnings(lines: &str, own: &str, wanted: &Wanted) -> Vec<String> {

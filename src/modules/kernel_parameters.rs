@@ -4,15 +4,15 @@ use futures_util::future::try_join_all;
 use futures_util::{join, try_join};
 
 use crate::host::reads::{KernelFile, Script};
-use crate::host::{Failure, Footprint, Host};
+use crate::host::{Failure, FailureKind, Footprint, Host, Subject};
 use crate::tuning::dirty_pair::{self, DirtyPair, background_warning, partner};
 use crate::tuning::sysctl_files::{Loader, SysctlFile, canonical_key, conflicts, dotted_key, parse};
 use crate::tuning::sysctl_value::{Policy, Rounding, SysctlValue, check_triple, target};
-use crate::value::{Map, Value, object};
+use crate::value::{Interruption, Map, Value, object};
 
 use super::file_common::content::difference;
 use super::file_common::destination::{Destination, Manner, look, plan_edit};
-use super::sysctl::{Planned, apply, plan, proc_path, read_beside};
+use super::sysctl::{Now, Planned, apply, plan, proc_path, read_beside};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type, machine};
 
 pub const MODULE: Module = Module {
@@ -70,11 +70,11 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         })),
         read_file(&host, &args, path),
         read_dirty(&host, &wanted),
-        host.read(other_files()),
+        read_other_files(&host),
         machine::is_active(&host, "tuned"),
     );
     let (present, beside, file, dirty) = (present?, beside?, file?, dirty?);
-    let (others, tuned) = (others?.text(), tuned.unwrap_or(false));
+    let (others, tuned) = (others?, tuned.unwrap_or(false));
     let mut outcome = Outcome::ok();
     let (mut shown, mut skipped, mut goals) = (Map::new(), Vec::new(), Vec::new());
     for ((key, value), (present, beside)) in wanted.parameters.iter().zip(present.iter().zip(&beside)) {
@@ -108,7 +108,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         Some((file, old, new))
     });
     for (key, _, goal, present, beside) in &goals {
-        if let Planned::Set(change, _) = plan(key, &goal.to_string(), Some(present), *beside)? {
+        if let Planned::Set(change, _) =
+            plan(key, &goal.to_string(), &Now { value: Some(present), beside: *beside, interfaces: &[] })?
+        {
             outcome = apply(&host, change, outcome).await?;
         }
     }
@@ -291,10 +293,18 @@ fn edited(text: &str, wanted: &[(&str, &SysctlValue, &SysctlValue)], policy: Pol
 }
 
 /// All files with kernel parameters, each line behind the path of its file.
-fn other_files() -> Script {
+async fn read_other_files(host: &Host) -> Result<String, Failure> {
     let text = "for f in /etc/sysctl.d/*.conf /run/sysctl.d/*.conf /usr/local/lib/sysctl.d/*.conf /usr/lib/sysctl.d/*.conf \
                 /etc/sysctl.conf; do [ -r \"$f\" ] && set -- \"$@\" \"$f\"; done; [ $# = 0 ] || grep -H '' \"$@\"";
-    Script { text: text.to_owned(), footprint: Footprint::named("other sysctl files") }
+    let directories = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+    let trees = directories.iter().map(|directory| Subject::Tree(format!("{directory}/sysctl.d")));
+    let subjects = trees.chain([Subject::Path("/etc/sysctl.conf".to_owned())]).collect();
+    match host.read(Script { text: text.to_owned(), footprint: Footprint::Of(subjects) }).await {
+        Ok(answer) => Ok(answer.text()),
+        // Check mode: such a file would be written before. The warning will be given when it is.
+        Err(failure) if matches!(failure.kind, FailureKind::Interrupted(Interruption::Unknown(_))) => Ok(String::new()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Warnings of lines elsewhere that win over the file's, if what they say is not good enough.

@@ -130,10 +130,12 @@ pub fn format_of_callback(name: &str) -> Option<&'static Format> {
 pub struct Teller {
     order: Order,
     summary: Summary,
+    has_begun: bool,
 }
 
 impl Teller {
     pub fn tell(&mut self, event: Event, report: &mut dyn Report, ui: &mut Ui) {
+        self.has_begun |= matches!(event, Event::PlayStarted { .. });
         self.summary.recap.event(&event);
         match &event {
             Event::CustomStats { host, data, aggregate } => {
@@ -153,6 +155,11 @@ impl Teller {
         }
         let steps = self.order.push(event);
         show(steps, report, ui);
+    }
+
+    /// True once a play has begun.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     pub fn end(mut self, report: &mut dyn Report, ui: &mut Ui) -> Summary {

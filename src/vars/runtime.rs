@@ -23,7 +23,7 @@ pub struct Runtime {
 #[derive(Debug, Clone)]
 #[expect(clippy::large_enum_variant, reason = "always behind an Arc, and nearly always the large one")]
 pub enum Delta {
-    Known(Additions),
+    Known(Arc<Additions>),
     Pending(Pending),
 }
 

@@ -56,8 +56,16 @@ impl Invocation {
             "trimtab" => env!("CARGO_BIN_EXE_trimtab").into(),
             name => self.directory.path().join(name),
         };
-        let Output { stdout, stderr, status } = Command::new(program)
-            .args(words)
+        self.execute(Command::new(program).args(words))
+    }
+
+    /// The same, but without a terminal even if the tests have one.
+    pub fn run_detached(&self, words: &[&str]) -> Ended {
+        self.execute(Command::new("setsid").args(["--wait", env!("CARGO_BIN_EXE_trimtab")]).args(words))
+    }
+
+    fn execute(&self, command: &mut Command) -> Ended {
+        let Output { stdout, stderr, status } = command
             .current_dir(self.directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
