@@ -56,12 +56,12 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
+mod unit;
+mod validate_argument_spec;
 #[cfg(test)]
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
-mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
