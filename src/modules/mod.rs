@@ -19,6 +19,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -56,8 +58,6 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
