@@ -163,7 +163,15 @@ impl Walker {
         let changed = course.changed();
         let mut changed = std::pin::pin!(changed);
         changed.as_mut().enable();
-        // what changed before the future was enabled would be missed
+        // what changed before the future was enabled would be missed, so look once more
+        if self
+            .blocked
+            .as_ref()
+            .is_some_and(|blocked| matches!(blocked, Blocked::Barrier(at) if course.all_reached(at)))
+        {
+            self.blocked = None;
+            return;
+        }
         if poll_fn(|context| Poll::Ready(self.step(context))).await {
             return;
         }
