@@ -14,7 +14,7 @@ pub mod reads;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-pub use change::{Applied, Change, Difference, Inverse, Step};
+pub use change::{Applied, Change, Difference, Inverse, Step, Withheld};
 pub use failure::{Failure, FailureKind};
 pub use footprint::{Footprint, Subject};
 pub use port::{Port, SlotId};

@@ -12,7 +12,7 @@ use crate::value::{Interruption, Map, Value, object};
 
 use super::file_common::content::difference;
 use super::file_common::destination::{Destination, Manner, look, plan_edit};
-use super::sysctl::{Planned, apply, plan, proc_path, read_beside};
+use super::sysctl::{Now, Planned, apply, plan, proc_path, read_beside};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type, machine};
 
 pub const MODULE: Module = Module {
@@ -108,7 +108,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         Some((file, old, new))
     });
     for (key, _, goal, present, beside) in &goals {
-        if let Planned::Set(change, _) = plan(key, &goal.to_string(), Some(present), *beside)? {
+        if let Planned::Set(change, _) =
+            plan(key, &goal.to_string(), &Now { value: Some(present), beside: *beside, interfaces: &[] })?
+        {
             outcome = apply(&host, change, outcome).await?;
         }
     }

@@ -4,13 +4,13 @@ use futures_util::future::try_join_all;
 use futures_util::try_join;
 
 use crate::connect::shell::Response;
-use crate::host::reads::KernelFile;
-use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Query, Step, Subject};
+use crate::host::reads::{KernelFile, Script};
+use crate::host::{Change, Difference, Failure, FailureKind, Footprint, Host, Inverse, Query, Step, Subject};
 use crate::tuning::dirty_pair::{DirtyPair, partner};
 use crate::tuning::sysctl_files::{SysctlFile, canonical_key, dotted_key, parse};
 use crate::tuning::sysctl_value::{Policy, Rounding, SysctlValue, target};
 use crate::tuning::write_error::Interface;
-use crate::value::Value;
+use crate::value::{Interruption, Value};
 
 use super::file_common::content::difference;
 use super::file_common::destination::{Destination, Manner, look, plan_edit};
@@ -47,9 +47,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, .. } = invocation;
     let wanted = Wanted::parse(&args)?;
     let beside = partner(&dotted_key(&wanted.key)).map(canonical_key);
-    let (present, beside_present, file) = try_join!(
+    let (present, beside_present, interfaces, file) = try_join!(
         host.read(KernelFile(proc_path(&wanted.key))),
         read_beside(&host, beside.as_deref()),
+        interfaces(&host, &wanted.key),
         look(&host, &args, args.text("sysctl_file"), false),
     )?;
     let old = String::from_utf8_lossy(file.content.as_deref().unwrap_or_default()).into_owned();
@@ -59,7 +60,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let set_now = wanted.value.is_some() && (wanted.set || wanted.reload && new.is_some());
     let mut kernel = present.clone();
     if set_now {
-        let plan = plan(&wanted.key, wanted.text(), present.as_deref(), beside_present.as_deref());
+        let now = Now { value: present.as_deref(), beside: beside_present.as_deref(), interfaces: &interfaces };
+        let plan = plan(&wanted.key, wanted.text(), &now);
         match skip_unknown(plan, wanted.ignore_errors)? {
             Planned::Right => {}
             Planned::Warned(warning) => outcome = outcome.warning(warning),
@@ -176,10 +178,20 @@ fn skip_unknown(plan: Result<Planned, Failure>, ignore_errors: bool) -> Result<P
     }
 }
 
-/// Decides the write to the kernel. `beside` is the present value of the parameter that is its other form.
-pub(super) fn plan(key: &str, wanted: &str, present: Option<&str>, beside: Option<&str>) -> Result<Planned, Failure> {
+/// What the kernel has now.
+#[derive(Debug, Default)]
+pub(super) struct Now<'a> {
+    pub(super) value: Option<&'a str>,
+    /// Of the parameter that is the other form of this one.
+    pub(super) beside: Option<&'a str>,
+    /// The interfaces to which the parameter is handed on.
+    pub(super) interfaces: &'a [String],
+}
+
+/// Decides the write to the kernel.
+pub(super) fn plan(key: &str, wanted: &str, kernel: &Now<'_>) -> Result<Planned, Failure> {
     let name = dotted_key(key);
-    let Some(present) = present else {
+    let Some(present) = kernel.value else {
         return Err(Failure::new(format!(
             "this kernel has no readable parameter `{name}`: it may need a module that is not loaded, or the name is wrong"
         )));
@@ -193,11 +205,11 @@ pub(super) fn plan(key: &str, wanted: &str, present: Option<&str>, beside: Optio
     }
     let path = proc_path(key);
     let reads = as_read(&goal);
-    let mut change = Change::certain(format!("sysctl {name}"), footprint(key))
+    let mut change = Change::certain(format!("sysctl {name}"), footprint(key, kernel.interfaces))
         .step(write_step(&path, &goal.to_string(), &reads))
         .leaves(Query::Line(path.clone()), Response::output(reads.as_str()))
         .difference(Difference::new(format!("sysctl {name}"), format!("{now}\n"), format!("{goal}\n")))
-        .inverse(Inverse::Steps(vec![back(key, &now, beside)]));
+        .inverse(Inverse::Steps(vec![back(key, &now, kernel.beside)]));
     if let Some(other) = partner(&name) {
         change = change.leaves(Query::Line(proc_path(&canonical_key(other))), Response::output("0"));
     }
@@ -231,24 +243,52 @@ fn back(key: &str, now: &SysctlValue, beside: Option<&str>) -> Step {
     write_step(&proc_path(key), &now.to_string(), &as_read(now))
 }
 
-/// What else changes with a parameter.
-fn footprint(key: &str) -> Footprint {
-    let path = proc_path(key);
-    let beside = partner(&dotted_key(key)).map(|other| proc_path(&canonical_key(other)));
-    let also = match key {
-        // one form of a pair clears the other
-        "vm/overcommit_ratio" => Some("/proc/sys/vm/overcommit_kbytes".to_owned()),
-        "vm/overcommit_kbytes" => Some("/proc/sys/vm/overcommit_ratio".to_owned()),
-        "vm/nr_hugepages" | "vm/nr_hugepages_mempolicy" => Some("/proc/sys/vm".to_owned()),
-        // these are handed on to all interfaces, and forwarding resets other parameters
-        key if key == "net/ipv4/ip_forward" || key.starts_with("net/ipv4/conf/") => {
-            Some("/proc/sys/net/ipv4".to_owned())
-        }
-        key if key.starts_with("net/ipv6/conf/") => Some("/proc/sys/net/ipv6".to_owned()),
-        _ => beside,
+/// Family and parameter of `net/ipv4/conf/<interface>/<parameter>`, and the interface.
+fn interface_key(key: &str) -> Option<(&str, &str, &str)> {
+    let (family, rest) = key.strip_prefix("net/")?.split_once("/conf/")?;
+    let (interface, parameter) = rest.split_once('/')?;
+    Some((family, interface, parameter))
+}
+
+/// The interfaces that take over what is written to `default` (ip-sysctl; net/ipv4/devinet.c: all that have no value
+/// of their own), or for some parameters of IPv6 to `all`.
+async fn interfaces(host: &Host, key: &str) -> Result<Vec<String>, Failure> {
+    let handed_on = ["disable_ipv6", "ignore_routes_with_linkdown", "addr_gen_mode", "stable_secret"];
+    let family = match interface_key(key) {
+        Some((family @ "ipv4", "default", _)) => family,
+        Some((family @ "ipv6", "all" | "default", parameter)) if handed_on.contains(&parameter) => family,
+        _ => return Ok(Vec::new()),
     };
-    let mut subjects = vec![Subject::Path(path)];
-    subjects.extend(also.map(Subject::Tree));
+    let directory = format!("/proc/sys/net/{family}/conf");
+    let text = format!("for i in {directory}/*; do printf '%s\\n' \"${{i##*/}}\"; done");
+    let listing = host.read(Script { text, footprint: Footprint::path(directory) }).await?;
+    // `all` and `default` are no interfaces; those of IPv6 are told of what is written to the other
+    let is_interface = |name: &&str| family == "ipv6" || !matches!(*name, "all" | "default");
+    Ok(listing.text().lines().filter(is_interface).map(str::to_owned).collect())
+}
+
+/// What changes with a parameter.
+fn footprint(key: &str, interfaces: &[String]) -> Footprint {
+    let mut subjects = vec![Subject::Path(proc_path(key))];
+    subjects.extend(partner(&dotted_key(key)).map(|other| Subject::Path(proc_path(&canonical_key(other)))));
+    match (key, interface_key(key)) {
+        // one form of a pair clears the other
+        ("vm/overcommit_ratio", _) => subjects.push(Subject::Path(proc_path("vm/overcommit_kbytes"))),
+        ("vm/overcommit_kbytes", _) => subjects.push(Subject::Path(proc_path("vm/overcommit_ratio"))),
+        ("vm/nr_hugepages" | "vm/nr_hugepages_mempolicy", _) => {
+            subjects.extend([Subject::Tree(proc_path("vm")), Subject::Tree("/sys/kernel/mm".into())]);
+        }
+        // forwarding is handed on, and resets other parameters
+        ("net/ipv4/ip_forward", _) | (_, Some(("ipv4", _, "forwarding"))) => {
+            subjects.push(Subject::Tree(proc_path("net/ipv4")));
+        }
+        (_, Some(("ipv6", _, "forwarding"))) => subjects.push(Subject::Tree(proc_path("net/ipv6"))),
+        (_, Some((family, _, parameter))) => {
+            let paths = interfaces.iter().map(|name| proc_path(&format!("net/{family}/conf/{name}/{parameter}")));
+            subjects.extend(paths.map(Subject::Path));
+        }
+        _ => {}
+    }
     Footprint::Of(subjects)
 }
 
@@ -334,12 +374,24 @@ async fn load_others(
         .collect();
     let beside: Vec<Option<String>> =
         others.iter().map(|(key, _)| partner(&dotted_key(key)).map(canonical_key)).collect();
-    let (present, beside) = try_join!(
+    let known = try_join!(
         try_join_all(others.iter().map(|(key, _)| host.read(KernelFile(proc_path(key))))),
         try_join_all(beside.iter().map(|key| read_beside(host, key.as_deref()))),
-    )?;
-    for (((key, value), present), beside) in others.iter().zip(&present).zip(&beside) {
-        match skip_unknown(plan(key, value, present.as_deref(), beside.as_deref()), true)? {
+        try_join_all(others.iter().map(|(key, _)| interfaces(host, key))),
+    );
+    let (present, beside, interfaces) = match known {
+        // what check mode cannot know of other parameters says nothing against this one
+        Err(failure)
+            if host.is_check() && matches!(failure.kind, FailureKind::Interrupted(Interruption::Unknown(_))) =>
+        {
+            return Ok(outcome);
+        }
+        known => known?,
+    };
+    for (index, (key, value)) in others.iter().enumerate() {
+        let kernel =
+            Now { value: present[index].as_deref(), beside: beside[index].as_deref(), interfaces: &interfaces[index] };
+        match skip_unknown(plan(key, value, &kernel), true)? {
             Planned::Right => {}
             Planned::Warned(warning) => outcome = outcome.warning(format!("{path}: {warning}")),
             Planned::Set(change, _) => outcome = apply(host, change, outcome).await?,
@@ -398,7 +450,13 @@ mod tests {
 
     #[test]
     fn values_are_what_the_kernel_means() {
-        let set = |key: &str, value: &str, present: &str| match plan(key, value, Some(present), None).unwrap() {
+        let set = |key: &str, value: &str, present: &str| match plan(
+            key,
+            value,
+            &Now { value: Some(present), ..Now::default() },
+        )
+        .unwrap()
+        {
             Planned::Set(change, _) => change.steps[0].expect.clone(),
             _ => None,
         };
@@ -407,8 +465,8 @@ mod tests {
         assert_eq!(set("net/ipv4/tcp_rmem", "8192", "4096\t87380\t16777216"), Some("8192\t87380\t16777216".into()));
         assert_eq!(set("net/core/rps_sock_flow_entries", "30000", "0"), Some("32768".into()));
         assert_eq!(set("net/ipv4/tcp_congestion_control", "bbr", "cubic"), Some("bbr".into()));
-        assert!(plan("net/core/somaxconn", "1 2", Some("128"), None).is_err());
-        assert!(plan("net/core/no_such", "1", None, None).unwrap_err().message.contains("net.core.no_such"));
+        assert!(plan("net/core/somaxconn", "1 2", &Now { value: Some("128"), ..Now::default() }).is_err());
+        assert!(plan("net/core/no_such", "1", &Now::default()).unwrap_err().message.contains("net.core.no_such"));
     }
 
     #[test]
@@ -428,12 +486,27 @@ mod tests {
             ("vm/dirty_background_bytes", "0", Some("10"), "/proc/sys/vm/dirty_background_ratio", "10"),
         ];
         for (key, present, beside, path, value) in cases {
-            let Planned::Set(change, _) = plan(key, "5", Some(present), beside).unwrap() else { panic!("{key}") };
+            let Planned::Set(change, _) =
+                plan(key, "5", &Now { value: Some(present), beside, interfaces: &[] }).unwrap()
+            else {
+                panic!("{key}")
+            };
             assert_eq!(change.inverse, Inverse::Steps(vec![write_step(path, value, value)]), "{key}");
             let other = proc_path(&canonical_key(partner(&dotted_key(key)).unwrap()));
             assert!(change.footprint.touches(&Footprint::path(other.as_str())), "{key}");
             assert!(change.effects.contains(&(Query::Line(other), Response::output("0"))), "{key}");
         }
+    }
+
+    #[test]
+    fn what_is_handed_on_to_other_interfaces_is_known() {
+        let touches = |key: &str, other: &str| {
+            footprint(key, &["all".into(), "eth0".into()]).touches(&Footprint::path(proc_path(other)))
+        };
+        assert!(touches("net/ipv4/ip_forward", "net/ipv4/conf/eth0/forwarding"));
+        assert!(touches("net/ipv4/conf/default/rp_filter", "net/ipv4/conf/eth0/rp_filter"));
+        assert!(!touches("net/ipv4/conf/default/rp_filter", "net/ipv4/conf/eth0/log_martians"));
+        assert!(!touches("net/ipv4/tcp_rmem", "net/ipv4/tcp_wmem"));
     }
 
     #[test]

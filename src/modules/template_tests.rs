@@ -11,9 +11,9 @@ use crate::modules::testing::{Play, Played, context_of, play_in, shells, undo};
 use crate::template::SearchPath;
 use crate::value::Interruption;
 
-/// Templates in `templates`, the host's files in `host`.
 type Run = Box<dyn Fn(&[(&str, Value)], &Play) -> Played>;
 
+/// Templates in `templates`, the host's files in `host`.
 fn world() -> (tempfile::TempDir, Run) {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("templates")).unwrap();

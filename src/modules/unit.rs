@@ -366,7 +366,8 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_done() {
-        let cases: &[(Option<State>, Option<bool>, Option<bool>, UnitState, &[&str])] = &[
+        type Case = (Option<State>, Option<bool>, Option<bool>, UnitState, &'static [&'static str]);
+        let cases: &[Case] = &[
             (Some(State::Started), Some(true), None, unit("active", "enabled"), &[]),
             (Some(State::Started), Some(true), None, unit("inactive", "disabled"), &["enable", "start"]),
             (Some(State::Stopped), Some(false), None, unit("active", "enabled"), &["disable", "stop"]),

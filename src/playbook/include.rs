@@ -20,6 +20,8 @@ const MOST_CACHED: usize = 4096;
 /// What an include brings.
 #[derive(Debug, Default)]
 pub struct Included {
+    /// The file of tasks, for include_tasks.
+    pub file: Option<PathBuf>,
     /// The role, for include_role.
     pub role: Option<Arc<Role>>,
     pub items: Arc<Vec<Item>>,
@@ -50,7 +52,7 @@ pub fn load_tasks(
             let name = Written { value: file.into(), place: parent.place.clone() };
             let path = loader.find_tasks(file, &name.place, around, true)?;
             let items = loader.items_of_file(&path, &name.place, around)?;
-            Ok(Included { items: Arc::new(items), ..Included::default() })
+            Ok(Included { file: Some(path), items: Arc::new(items), ..Included::default() })
         },
         play,
     )
@@ -82,6 +84,7 @@ pub fn load_role(
             };
             let loaded = loader.role(request, around)?;
             Ok(Included {
+                file: None,
                 role: Some(loaded.role),
                 items: Arc::new(loaded.items),
                 handlers: Arc::new(loaded.handlers),

@@ -228,7 +228,10 @@ fn name_in_chain(path: &Path) -> String {
 /// A path as messages show it: relative to the working directory, if it is below that.
 pub(super) fn shown(path: &Path) -> PathBuf {
     let below = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
-    below.unwrap_or_else(|| path.to_owned())
+    match below {
+        Some(below) if below.as_os_str().is_empty() => PathBuf::from("."),
+        below => below.unwrap_or_else(|| path.to_owned()),
+    }
 }
 
 /// An absolute path without `.` and `..`, whose links are not followed.

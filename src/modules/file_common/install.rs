@@ -169,7 +169,7 @@ pub fn plan(
     };
     let large = seen.here.as_ref().is_some_and(|here| here.kind == FileKind::File) && seen.content.is_none();
     let mut change = write.change(me);
-    let header = if seen.here.is_some() { seen.path.as_str() } else { "before" };
+    let header = if seen.here.is_some() { seen.path.as_str() } else { "" };
     change.differences.push(match source.content.bytes() {
         Some(new) => difference((header, &source.shown), seen.content.as_deref(), large, new),
         // Ansible shows nothing of a copy within the host
