@@ -267,3 +267,35 @@ fn a_check_changes_nothing_and_says_what_the_run_will_change() {
     assert_eq!(known(&check), known(&real));
     assert!(known(&real).len() >= 3 * 7, "{:#?}", known(&real));
 }
+
+#[test]
+fn what_is_off_by_default_works_too() {
+    let Some(_lab) = lab() else { return };
+    let tickets = tempfile::tempdir().unwrap();
+    let ports = r#"{"firewall_mode": "keep", "firewall_ports": ["3306/tcp"]}"#;
+    let steering = r#"{"nic_irq_strategy": "spread_local", "nic_irq_cpus": "0-31", "nic_irq_exclude": "16-23", "nic_irq_receive": "auto"}"#;
+    let runs = [("vm", "vm_network=true"), ("firewall", ports), ("nic-irq", steering)];
+    for (playbook, variables) in runs {
+        assert!(!play(playbook, tickets.path(), &["-e", variables]).changed().is_empty(), "{playbook}");
+        assert_eq!(play(playbook, tickets.path(), &["-e", variables]).changed(), BTreeSet::new(), "{playbook}");
+    }
+    // Limits are raised, never lowered: these kernels begin with 4096 and 128.
+    for (host, somaxconn, receive) in
+        [("kp001", "4096", "4096 131072 16777216"), ("in001", "1024", "4096 87380 16777216")]
+    {
+        let limits = on(host, "cd /proc/sys/net && cat core/somaxconn ipv4/tcp_rmem");
+        assert_eq!(limits.replace('\t', " "), format!("{somaxconn}\n{receive}"), "{host}");
+    }
+    for (host, interface) in HOSTS {
+        let passed = on(host, "sudo firewall-cmd --list-ports; sudo firewall-cmd --permanent --list-ports");
+        assert_eq!(passed, "3306/tcp\n3306/tcp", "{host}");
+        let masks = on(host, &format!("cat /sys/class/net/{interface}/queues/rx-*/rps_cpus"));
+        let interrupts = interrupts(host);
+        let first = masks.lines().next().unwrap_or_default().rsplit(',').next().unwrap_or_default();
+        let mask = u32::from_str_radix(first, 16).unwrap();
+        assert!(mask != 0 && mask & 0x00ff_0000 == 0, "{host}: {masks}");
+        for cpu in &interrupts {
+            assert_eq!(mask & (1 << cpu.parse::<u32>().unwrap()), 0, "{host}: {masks}, interrupts on {interrupts:?}");
+        }
+    }
+}
