@@ -3,6 +3,7 @@
 
 mod becoming;
 mod chain;
+mod lab;
 mod login;
 mod server;
 mod support;
