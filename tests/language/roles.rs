@@ -35,7 +35,8 @@ fn every_variable_has_a_default_a_type_and_a_word_in_the_readme() {
         let readme = read(&format!("roles/{role}/README.md"));
         let prefix = role.replace('-', "_");
         for name in defaults {
-            let rest = name.strip_prefix(&prefix).unwrap_or_else(|| panic!("{role}: {name} does not begin with {prefix}"));
+            let rest =
+                name.strip_prefix(&prefix).unwrap_or_else(|| panic!("{role}: {name} does not begin with {prefix}"));
             assert!(readme.contains(&format!("`{name}`")) || readme.contains(&format!("`{rest}`")), "{role}: {name}");
             let option = options.get(&name).unwrap();
             assert!(option.get("type").is_some() && option.get("description").is_some(), "{role}: {name}");
