@@ -171,9 +171,7 @@ fn edit_distance(left: &str, right: &str) -> usize {
     for (index, row) in rows.iter_mut().enumerate() {
         row[0] = index;
     }
-    for index in 0..=right.len() {
-        rows[0][index] = index;
-    }
+    rows[0] = (0..=right.len()).collect();
     for i in 1..=left.len() {
         for j in 1..=right.len() {
             let cost = usize::from(left[i - 1] != right[j - 1]);

@@ -302,7 +302,8 @@ fn visible(text: &str, keeps_lines: bool) -> String {
 
 /// Asks on the terminal, not on stdin; what is typed for a secret is not shown.
 pub fn ask(question: &str, secret: bool) -> Result<String> {
-    let no_terminal = || Error::input(format!("cannot ask `{}`: there is no terminal", question.trim()));
+    let no_terminal =
+        || Error::input(format!("cannot ask for `{}`: there is no terminal", question.trim().trim_end_matches(':')));
     let mut terminal =
         std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(|_| no_terminal())?;
     terminal.write_all(question.as_bytes()).map_err(|_| no_terminal())?;

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::{Value as Json, json};
 
 use super::args::VerbosityArgs;
+use super::doc_markdown;
 use super::session::Session;
 use super::settings::{Meaning, SETTINGS, Setting};
 use crate::error::{Error, Result};
@@ -28,37 +29,61 @@ pub struct DocArgs {
     /// JSON in place of text
     #[arg(short = 'j', long)]
     pub json: bool,
+    /// All of a kind as a page of Markdown
+    #[arg(long, requires = "kind", conflicts_with_all = ["json", "list", "names"])]
+    pub markdown: bool,
     #[command(flatten)]
     pub verbosity: VerbosityArgs,
 }
 
 /// A kind of documented thing.
-struct Kind {
-    name: &'static str,
+pub struct Kind {
+    pub name: &'static str,
     /// Names with one line of help each.
     entries: fn() -> Vec<(String, String)>,
+    /// Its reference page.
+    pub markdown: fn() -> String,
 }
 
-const KINDS: &[Kind] = &[
-    Kind { name: "module", entries: || MODULES.iter().map(|module| pair(module.name, module.summary)).collect() },
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "module",
+        entries: || MODULES.iter().map(|module| pair(module.name, module.summary)).collect(),
+        markdown: doc_markdown::modules,
+    },
     Kind {
         name: "filter",
-        entries: || template::filter_documentation().iter().map(|(name, help)| pair(name, help)).collect(),
+        entries: || pairs(template::filter_documentation()),
+        markdown: || doc_markdown::names("Filters", "filter", pairs(template::filter_documentation())),
     },
     Kind {
         name: "test",
-        entries: || template::test_documentation().iter().map(|(name, help)| pair(name, help)).collect(),
+        entries: || pairs(template::test_documentation()),
+        markdown: || doc_markdown::names("Tests", "test", pairs(template::test_documentation())),
     },
     Kind {
         name: "lookup",
-        entries: || template::lookup_documentation().iter().map(|(name, help)| pair(name, help)).collect(),
+        entries: || pairs(template::lookup_documentation()),
+        markdown: || doc_markdown::names("Lookups", "lookup", pairs(template::lookup_documentation())),
     },
-    Kind { name: "keyword", entries: || KEYWORDS.iter().map(|keyword| pair(keyword.name, keyword.help)).collect() },
-    Kind { name: "setting", entries: || SETTINGS.iter().map(|setting| pair(setting.key, setting.help)).collect() },
+    Kind {
+        name: "keyword",
+        entries: || KEYWORDS.iter().map(|keyword| pair(keyword.name, keyword.help)).collect(),
+        markdown: doc_markdown::keywords,
+    },
+    Kind {
+        name: "setting",
+        entries: || SETTINGS.iter().map(|setting| pair(setting.key, setting.help)).collect(),
+        markdown: doc_markdown::settings,
+    },
 ];
 
 fn pair(name: &str, help: &str) -> (String, String) {
     (name.to_owned(), help.to_owned())
+}
+
+fn pairs(documentation: Vec<(&'static str, &'static str)>) -> Vec<(String, String)> {
+    documentation.into_iter().map(|(name, help)| pair(name, help)).collect()
 }
 
 /// Shows what was asked for.
@@ -72,6 +97,10 @@ pub fn show(session: &mut Session, args: DocArgs) -> Result<u8> {
                 .hint(format!("known are {}", names.join(", ")))
         })?),
     };
+    if let (true, Some(kind)) = (args.markdown, kind) {
+        session.ui.raw(&(kind.markdown)());
+        return Ok(0);
+    }
     if args.list || args.names.is_empty() {
         if !args.list && kind.is_none() {
             return Err(Error::usage("a name or `--list` is needed"));
@@ -137,7 +166,7 @@ fn describe(kind: &Kind, name: &str) -> Option<String> {
     }
 }
 
-fn support(support: Support) -> &'static str {
+pub fn support(support: Support) -> &'static str {
     match support {
         Support::Full => "full",
         Support::Partial => "partial",
@@ -186,7 +215,7 @@ fn module_text(module: &Module) -> String {
     text
 }
 
-fn rule_text(rule: &Rule) -> String {
+pub fn rule_text(rule: &Rule) -> String {
     match rule {
         Rule::MutuallyExclusive(names) => format!("only one of {}", names.join(", ")),
         Rule::RequiredTogether(names) => format!("all or none of {}", names.join(", ")),

@@ -97,7 +97,7 @@ mod tests {
             ("./vars.yml", "`--extra-vars ./vars.yml` is no variable"),
             ("my-name=1", "--extra-vars:1:1: `my-name` cannot be the name of a variable"),
             ("{a: 1", "--extra-vars:2:1: not valid YAML: "),
-            ("[1, 2]", "--extra-vars:1:1: a file of variables must be a mapping, this is a list"),
+            ("[1, 2]", "--extra-vars:1:1: a file of variables must be a mapping, this is a sequence"),
         ] {
             let error = json(&[text]).expect_err(text).to_string();
             assert!(error.starts_with(message), "{text}: {error}");

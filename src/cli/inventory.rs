@@ -96,11 +96,14 @@ fn format(value: &Value, yaml: bool) -> String {
     report::pretty(value) + "\n"
 }
 
-/// All variables of a host, unrendered.
+/// All variables of a host, unrendered; without those that only say where it comes from.
 fn variables(fleet: &Fleet, host: HostId) -> Result<Map> {
     let mut variables = Map::new();
     for (_, layer) in fleet.inventory.host_layers(host)? {
         variables.extend(layer.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
+    for name in ["inventory_dir", "inventory_file"] {
+        variables.shift_remove(name);
     }
     variables.extend(fleet.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
     Ok(variables)

@@ -65,21 +65,12 @@ pub fn playbook(
     Ok(())
 }
 
-/// The tasks in order, those within blocks too; meta tasks are not listed.
+/// The tasks in order, those within blocks too; those of `rescue` and `always` are not listed.
 fn collect(items: &[Item], tasks: &mut Vec<Arc<Task>>) {
     for item in items {
         match item {
-            Item::Task(task) => {
-                let is_meta = matches!(&task.action, TaskAction::Module(module) if module.bare_name() == "meta");
-                if !is_meta {
-                    tasks.push(Arc::clone(task));
-                }
-            }
-            Item::Block(block) => {
-                for part in [&block.items, &block.rescue, &block.always] {
-                    collect(part, tasks);
-                }
-            }
+            Item::Task(task) => tasks.push(Arc::clone(task)),
+            Item::Block(block) => collect(&block.items, tasks),
             Item::FlushHandlers => {}
         }
     }

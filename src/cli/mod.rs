@@ -3,6 +3,7 @@
 mod args;
 mod compat;
 mod doc;
+mod doc_markdown;
 mod extra_vars;
 mod inventory;
 mod listing;

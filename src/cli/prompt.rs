@@ -10,7 +10,7 @@ use crate::value::{Map, Value};
 
 /// Asks until the answer is confirmed, where that is wanted. Without a terminal the default counts.
 pub fn ask(prompt: &VarsPrompt) -> Result<Value> {
-    ask_by(prompt, |question, secret| ui::ask(question, secret))
+    ask_by(prompt, ui::ask)
 }
 
 fn ask_by(prompt: &VarsPrompt, mut ask: impl FnMut(&str, bool) -> Result<String>) -> Result<Value> {
@@ -19,10 +19,10 @@ fn ask_by(prompt: &VarsPrompt, mut ask: impl FnMut(&str, bool) -> Result<String>
     let answer = loop {
         let answer = match ask(&question, prompt.private) {
             Ok(answer) => answer,
-            Err(error) => match &default {
+            Err(_) => match &default {
                 Some(default) => break default.clone(),
                 None => {
-                    return Err(Error::input(format!("`{}` is asked for: {}", prompt.name, error.message()))
+                    return Err(Error::input(format!("`{}` cannot be asked for: there is no terminal", prompt.name))
                         .at(&prompt.place)
                         .hint(format!("give it on the command line: `-e {}=…`, or a default", prompt.name)));
                 }
@@ -102,7 +102,7 @@ mod tests {
         }
         let (_, value) = asked(&prompt(), &[]);
         let error = value.expect_err("no terminal, no default");
-        assert_eq!(error.to_string(), "play.yml:1:1: `version` is asked for: there is no terminal");
+        assert_eq!(error.to_string(), "play.yml:1:1: `version` cannot be asked for: there is no terminal");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, Verbosit
 use super::session::{Session, playbook_directory};
 use crate::error::{Error, Result};
 use crate::playbook;
+use crate::report;
 use crate::source::Source;
 use crate::value::Value;
 
@@ -45,7 +46,7 @@ pub struct AdHocArgs {
 
 /// Runs the module as a play of one task.
 pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
-    let format = session.format(args.run.output.as_deref())?;
+    let format = report::format(args.run.output.as_deref().unwrap_or("minimal"))?;
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let selection = fleet.inventory.select(std::slice::from_ref(&args.pattern))?;

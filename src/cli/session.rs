@@ -326,11 +326,15 @@ impl Session {
             }
             ended
         });
-        let summary = teller.end(report.as_mut(), ui);
+        // an error before the first play leaves nothing to report
+        let exit_code = match &ended {
+            Ended::Done(Err(_)) if !teller.has_begun() => 0,
+            _ => teller.end(report.as_mut(), ui).recap.exit_code(),
+        };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
         match ended {
-            Ended::Done(Ok(())) => Ok(summary.recap.exit_code()),
+            Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);

@@ -12,6 +12,7 @@ use crate::vars::TaskScope;
 
 use super::alone::run_alone;
 use super::barrier::OnceTurn;
+use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
 use super::grow::{register, task_info, unknown_task};
@@ -21,20 +22,21 @@ use super::perform::{Ended, Prepared, prepare, unmet_condition};
 use super::play::stranger;
 use super::reach::Reach;
 use super::result::{Status, TaskResult};
-use super::walk::{Commitment, Walker, add_item};
+use super::walk::{Walker, add_item};
 use super::window::{Part, TaskRun};
 
 /// What one invocation came to, and where it was done.
 struct Done {
     result: TaskResult,
     delegated_to: Option<String>,
-    no_log: bool,
+    /// `None`: not rendered.
+    no_log: Option<bool>,
     diff: bool,
 }
 
 impl Done {
     fn without_module(result: TaskResult) -> Done {
-        Done { result, delegated_to: None, no_log: false, diff: false }
+        Done { result, delegated_to: None, no_log: None, diff: false }
     }
 }
 
@@ -169,7 +171,7 @@ impl Walker {
             {
                 set_facts.shift_remove(name);
             }
-            no_log |= done.no_log;
+            no_log |= done.no_log.unwrap_or_else(|| may_hide(&run.task));
             let stop = self.breaks(&looping.control.break_when, &scope, run, &done.result);
             let unreachable = done.result.status == Status::Unreachable;
             let result = self.hand_on(run, Part::Item(index), Some(label), done);
@@ -190,7 +192,7 @@ impl Walker {
         } else {
             whole_loop(name.as_deref(), &results)
         };
-        self.hand_on(run, Part::Whole, None, Done { no_log, ..Done::without_module(result) })
+        self.hand_on(run, Part::Whole, None, Done { no_log: Some(no_log), ..Done::without_module(result) })
     }
 
     fn pause(&self, run: &Arc<TaskRun>, pause: Option<&Value>) -> Option<Duration> {
@@ -234,7 +236,7 @@ impl Walker {
         let mut done = Done {
             result: TaskResult::failed(""),
             delegated_to: None,
-            no_log: call.settings.no_log,
+            no_log: Some(call.settings.no_log),
             diff: call.settings.diff,
         };
         let mut call = call;
@@ -331,6 +333,7 @@ impl Walker {
     /// Commits a result that did not go through the window.
     fn hand_on(&mut self, run: &Arc<TaskRun>, part: Part, label: Option<String>, done: Done) -> TaskResult {
         let Done { mut result, delegated_to, no_log, diff } = done;
+        let no_log = no_log.unwrap_or_else(|| may_hide(&run.task));
         if let Some(message) = self.unknown_handler(&result) {
             result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
         }

@@ -200,10 +200,17 @@ fn notified(call: &Call) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// A result as playbooks see it: without the marks that are for reports.
+fn registered(result: &Map) -> Value {
+    let is_mark = |key: &Value| key.as_str().is_some_and(|key| key.starts_with("_ansible_"));
+    let entries = result.iter().filter(|(key, _)| !is_mark(key));
+    Value::map(entries.map(|(key, value)| (key.clone(), value.clone())).collect()).into_data()
+}
+
 /// Puts the result under its registered name, once it is final.
 pub fn register_again(call: &Call, mut result: TaskResult) -> TaskResult {
     if let Some(name) = &call.register {
-        let value = Value::map(Map::clone(&result.result)).into_data();
+        let value = registered(&result.result);
         let mut additions = Additions::clone(&result.additions);
         additions.set_facts.get_or_insert_default().insert(Value::from(name.as_str()), value);
         result.additions = Arc::new(additions);
@@ -228,7 +235,7 @@ pub fn exhausted(call: &Call, mut result: TaskResult) -> TaskResult {
 
 /// The result of a whole loop from the results of its items.
 pub fn whole_loop(call_name: Option<&str>, items: &[TaskResult]) -> TaskResult {
-    let results: Vec<Value> = items.iter().map(|item| Value::map(Map::clone(&item.result)).into_data()).collect();
+    let results: Vec<Value> = items.iter().map(|item| registered(&item.result)).collect();
     let any = |status: Status| items.iter().any(|item| item.status == status);
     let failed = items.iter().any(|item| item.status == Status::Failed);
     let fatal = items.iter().any(|item| item.status == Status::Failed && !item.ignored);

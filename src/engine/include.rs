@@ -92,13 +92,13 @@ fn one(
         }
         _ => {
             let file = args.text("file").to_owned();
-            included.files.push(file.clone());
             result.insert("include".into(), file.as_str().into());
             result.insert("include_args".into(), Value::empty_map());
             playbook::load_tasks(&file, task, &play.play, &params, &play.run.load)
         }
     }
     .map_err(|error| Failure::new(in_one_line(&error)))?;
+    included.files.extend(brought.file.iter().map(|file| file.to_string_lossy().into_owned()));
     included.items.extend(brought.items.iter().cloned());
     included.handlers.extend(brought.handlers.iter().cloned());
     let mut result = TaskResult::new(Status::Ok, result);

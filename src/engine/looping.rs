@@ -8,10 +8,7 @@ use crate::value::{Map, Value, object};
 /// The items of a task's loop; `None` if it has none.
 pub fn items(task: &Task, context: &Context) -> Result<Option<Vec<Value>>, Failure> {
     let Some(looping) = &task.looping else { return Ok(None) };
-    let terms = match context.value(&looping.terms.value) {
-        Ok(terms) => terms,
-        Err(error) => return Err(error.into()),
-    };
+    let terms = context.value(&looping.terms.value)?;
     match &looping.lookup {
         Some(lookup) => Ok(Some(template::lookup(context, lookup, terms)?)),
         None => match terms {

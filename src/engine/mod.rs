@@ -6,6 +6,7 @@
 pub mod alone;
 pub mod barrier;
 pub mod by_itself;
+pub mod commit;
 pub mod conclude;
 pub mod cursor;
 pub mod event;

@@ -116,19 +116,20 @@ pub fn script(groups: &[&Group], options: &Options) -> String {
     for (index, group) in groups.iter().enumerate() {
         code.push_str(group.script.trim());
         code.push('\n');
-        // the environment is read as it is, all else finds the tools of the administrator
+        // the environment is read as it is; all else finds the tools of the administrator, which speak plainly
         if index == 0 && group.name == "env" {
-            code.push_str(PATHS);
+            code.push_str(SURROUNDINGS);
         }
     }
     if groups.first().is_none_or(|group| group.name != "env") {
-        code.insert_str(PRELUDE.len(), PATHS);
+        code.insert_str(PRELUDE.len(), SURROUNDINGS);
     }
     code.push_str("exit 0\n");
     code
 }
 
-const PATHS: &str = "PATH=$PATH:/usr/sbin:/sbin\n";
+/// The environment in which all but the environment itself is read.
+const SURROUNDINGS: &str = "PATH=$PATH:/usr/sbin:/sbin LC_ALL=C\nexport LC_ALL\n";
 
 /// The facts in what the script printed, each as `ansible_…` but those of trimtab's own.
 pub fn parse(groups: &[&Group], output: &str) -> Map {

@@ -26,9 +26,11 @@ pub const GROUP: Group = Group {
 
 const SCRIPT: &str = r#"
 section id
-id
+trimtab_line=$(id)
+printf '%s\n' "$trimtab_line"
 section passwd
-trimtab_uid=$(id -u)
+trimtab_uid=${trimtab_line#uid=}
+trimtab_uid=${trimtab_uid%%[!0-9]*}
 trimtab_line=$(getent passwd "$trimtab_uid" 2>/dev/null)
 if [ -n "$trimtab_line" ]; then
     printf '%s\n' "$trimtab_line"

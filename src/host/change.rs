@@ -54,8 +54,8 @@ pub struct Difference {
     pub after_header: String,
     pub before: String,
     pub after: String,
-    /// Lines to show in place of content that is binary or too large.
-    pub notes: Vec<String>,
+    /// Why content is not shown; then before and after are empty.
+    pub withheld: Vec<Withheld>,
 }
 
 impl Difference {
@@ -66,19 +66,44 @@ impl Difference {
             after_header: header,
             before: before.into(),
             after: after.into(),
-            notes: Vec::new(),
+            withheld: Vec::new(),
         }
     }
 
     /// The entry of a result's `diff` list.
     pub fn to_value(&self) -> Value {
-        let map: Map = object([
+        let mut map: Map = object([
             ("before_header", self.before_header.as_str().into()),
             ("after_header", self.after_header.as_str().into()),
-            ("before", self.before.as_str().into()),
-            ("after", self.after.as_str().into()),
         ]);
+        if self.withheld.is_empty() {
+            map.insert("before".into(), self.before.as_str().into());
+            map.insert("after".into(), self.after.as_str().into());
+        }
+        map.extend(self.withheld.iter().map(Withheld::entry));
         map.into()
+    }
+}
+
+/// Why a side of a difference is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withheld {
+    DestinationBinary,
+    SourceBinary,
+    /// It is larger than this many bytes.
+    DestinationLarger(usize),
+    SourceLarger(usize),
+}
+
+impl Withheld {
+    /// The key of a result's `diff` that says so, and its value.
+    fn entry(&self) -> (Value, Value) {
+        match self {
+            Withheld::DestinationBinary => ("dst_binary".into(), 1.into()),
+            Withheld::SourceBinary => ("src_binary".into(), 1.into()),
+            Withheld::DestinationLarger(limit) => ("dst_larger".into(), (*limit).into()),
+            Withheld::SourceLarger(limit) => ("src_larger".into(), (*limit).into()),
+        }
     }
 }
 

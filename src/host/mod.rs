@@ -14,7 +14,7 @@ pub mod reads;
 use std::future::poll_fn;
 use std::sync::Arc;
 
-pub use change::{Applied, Change, Difference, Inverse, Step};
+pub use change::{Applied, Change, Difference, Inverse, Step, Withheld};
 pub use failure::{Failure, FailureKind};
 pub use footprint::{Footprint, Subject};
 pub use port::{Port, SlotId};
@@ -60,6 +60,12 @@ impl Host {
         let query = read.query();
         let response = poll_fn(|_| self.port.poll_read(self.slot, &self.identity, &query)).await?;
         read.parse(&response)
+    }
+
+    /// Notes that what was read so far went by way of a symbolic link, so that it depends on more than its
+    /// footprint says: any change makes it be asked again.
+    pub fn note_link(&self) {
+        self.port.note_alias(self.slot);
     }
 
     /// Makes a change: waits until every earlier task is done. In check mode it is only recorded.

@@ -87,6 +87,11 @@ impl Port {
         if let Some(response) = state.answers.get(&question).cloned() {
             let aliased = response.aliased;
             state.reads.entry(slot).or_default().push((question, aliased));
+            drop(state);
+            if aliased {
+                // scripts of the same invocation went the same way, though they cannot tell
+                self.note_alias(slot);
+            }
             return Poll::Ready(Ok(response));
         }
         match state.without_asking(query) {
@@ -165,6 +170,26 @@ impl Port {
     /// Lets a waiting invocation go on.
     pub fn resolve(&self, slot: SlotId, result: Result<Applied, Failure>) {
         self.state().resolved.insert(slot, result);
+    }
+
+    /// Notes that what an invocation read depends on more than its footprint says: it went by way of a link.
+    pub fn note_alias(&self, slot: SlotId) {
+        let mut state = self.state();
+        let questions: Vec<Question> = match state.reads.get_mut(&slot) {
+            Some(reads) => reads
+                .iter_mut()
+                .map(|(question, aliased)| {
+                    *aliased = true;
+                    question.clone()
+                })
+                .collect(),
+            None => return,
+        };
+        for question in questions {
+            if let Some(response) = state.answers.get_mut(&question) {
+                Arc::make_mut(response).aliased = true;
+            }
+        }
     }
 
     /// Forgets all answers that a change with this footprint may have altered; returns the invocations that

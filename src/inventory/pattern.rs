@@ -75,7 +75,7 @@ impl Inventory {
         }
         let selection = self.evaluate(&patterns)?;
         if selection.hosts.is_empty() {
-            let error = Error::usage(format!("no host matches `--limit {text}`"));
+            let error = Error::input(format!("no host matches `--limit {text}`"));
             return Err(selection.unmatched.iter().fold(error, |error, pattern| self.suggest(error, pattern)));
         }
         Ok(selection.hosts.into_iter().collect())

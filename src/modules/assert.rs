@@ -14,7 +14,7 @@ pub const MODULE: Module = Module {
         Arg::new("that", Type::RawList, "The conditions; all must hold").required(),
         Arg::new("fail_msg", Type::Raw, "The message if one does not hold").aliases(&["msg"]),
         Arg::new("success_msg", Type::Raw, "The message if all hold"),
-        Arg::new("quiet", Type::Bool, "Do not show which conditions were evaluated").default("false"),
+        Arg::new("quiet", Type::Bool, "Do not show the result whole").default("false"),
     ],
     rules: &[],
     free_form: FreeForm::No,
@@ -27,6 +27,9 @@ pub const MODULE: Module = Module {
     ],
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
+
+/// Ansible's mark of results that are shown whole even without `-v`.
+const SHOWN_WHOLE: &str = "_ansible_verbose_always";
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     check(&invocation.args, &invocation.context)
@@ -46,11 +49,12 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
         if !holds {
             let message = message("fail_msg", "Assertion failed");
             let failure = Failure::new(message.to_text()).with("msg", message);
-            let failure = failure.with("evaluated_to", false);
-            return Err(if args.bool("quiet") { failure } else { failure.with("assertion", condition.clone()) });
+            let failure = failure.with("evaluated_to", false).with("assertion", condition.clone());
+            return Err(if args.bool("quiet") { failure } else { failure.with(SHOWN_WHOLE, true) });
         }
     }
-    Ok(Outcome::ok().with("msg", message("success_msg", "All assertions passed")))
+    let outcome = Outcome::ok().with("msg", message("success_msg", "All assertions passed"));
+    Ok(if args.bool("quiet") { outcome } else { outcome.with(SHOWN_WHOLE, true) })
 }
 
 #[cfg(test)]

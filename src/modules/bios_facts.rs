@@ -21,10 +21,8 @@ pub const MODULE: Module = Module {
     check_mode: Support::Full,
     diff: Support::None,
     returns: &[
-        (
-            "trimtab_bios",
-            "vendor, model, serial, asset_tag, bios_version, bios_date and observations, also a fact of the host",
-        ),
+        ("trimtab_bios", "vendor, model, serial, asset_tag, bios_version, bios_date and observations"),
+        ("ansible_facts", "the same as a fact of the host: `ansible_facts.trimtab_bios`"),
         (
             "trimtab_bios.observations",
             "for each setting its value, source, evidence and confidence: observed, inferred or not_observable",

@@ -311,6 +311,18 @@ fn a_directory_of_the_host_is_copied_within_it() {
     });
     let named = [("src", text(&world.host("from"))), ("dest", text(&world.host("to"))), remote.clone()];
     world.exercise(&named, || assert_eq!(read(&world.host("to/from/a")), "a\n"));
+    let into = [
+        ("src", text(&world.host("from"))),
+        ("dest", text(&world.host("a/b"))),
+        remote.clone(),
+        ("mode", "0700".into()),
+    ];
+    world.run(&into).unwrap();
+    assert_eq!(
+        (mode(&world.host("a/b")), mode(&world.host("a/b/from"))),
+        (0o700, 0o755),
+        "the mode is the named directory's"
+    );
     let inside = [("src", text(&world.host("from"))), ("dest", text(&world.host("from"))), remote];
     assert!(world.run(&inside).unwrap_err().message.contains("into itself"));
 }
@@ -340,7 +352,38 @@ fn binary_content_arrives_and_is_not_shown() {
     let dest = world.host("blob");
     let args = [("src", "blob".into()), ("dest", text(&dest))];
     let outcome = world.exercise(&args, || assert_eq!(fs::read(&dest).unwrap(), bytes));
-    assert_eq!(outcome.differences[0].notes, ["diff skipped: source file size is greater than 104448"]);
+    assert_eq!(outcome.differences[0].withheld, [crate::host::Withheld::SourceLarger(104_448)]);
+}
+
+#[test]
+fn a_write_that_fails_leaves_the_old_file_and_nothing_else() {
+    let world = World::new();
+    world.source("large", &"x".repeat(100_000), 0o644);
+    world.on_host("f", "old\n", 0o644);
+    let args = [("src", "large".into()), ("dest", text(&world.host("f"))), ("backup", false.into())];
+    let before = snapshot(&world.host(""));
+    // no file may become larger than 16 blocks of 512 bytes, as if the disk were full
+    let played = world.play(&args, &Play { shell: "sh -c 'ulimit -f 16; exec sh'", ..Play::default() });
+    let failure = played.result.unwrap_err();
+    assert!(!failure.message.is_empty());
+    assert_eq!(snapshot(&world.host("")), before);
+    assert!(world.run(&args).unwrap().changed);
+}
+
+#[test]
+fn a_new_file_has_the_group_of_a_setgid_directory() {
+    let world = World::new();
+    world.source("f", "x\n", 0o644);
+    if fs::metadata(world.root.path()).unwrap().uid() != 0 {
+        return;
+    }
+    fs::create_dir(world.host("shared")).unwrap();
+    std::os::unix::fs::chown(world.host("shared"), Some(0), Some(1)).unwrap();
+    fs::set_permissions(world.host("shared"), fs::Permissions::from_mode(0o2775)).unwrap();
+    let dest = world.host("shared/f");
+    world.exercise(&[("src", "f".into()), ("dest", text(&dest))], || {
+        assert_eq!(fs::metadata(&dest).unwrap().gid(), 1);
+    });
 }
 
 #[test]

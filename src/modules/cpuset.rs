@@ -174,6 +174,7 @@ while read -r d m t o x; do
   cgroup2,*) echo "v2=$m" ;;
   esac
 done </proc/mounts
+[ ! -e /sys/fs/cgroup/cpuset/cpuset.cpus ] || echo v1=/sys/fs/cgroup/cpuset
 [ -z "$p" ] || sed 's/^/cgroup=/' "/proc/$p/cgroup" 2>/dev/null || exit 4"#
     );
     let answer = host.read(Script { text, footprint: Footprint::named("containers") }).await?;

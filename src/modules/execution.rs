@@ -55,14 +55,16 @@ pub fn preparation(args: &Args, settings: &Settings) -> Result<String, Failure> 
     Ok(code)
 }
 
-/// Lines that set the environment. They travel on the shell's standard input, so no process list shows them.
+/// Lines that set the environment of programs. They travel on the shell's standard input, so no process list shows them.
 pub fn environment(settings: &Settings) -> Result<String, Failure> {
     if let Some((name, _)) = settings.environment.iter().find(|(name, _)| !is_variable_name(name)) {
         let message =
             format!("`{name}` in `environment` is no name that a shell can set: letters, digits and underscores only");
         return Err(Failure::new(message));
     }
-    Ok(settings.environment.iter().map(|(name, value)| format!("export {name}={}\n", quote(value))).collect())
+    // the wire speaks in the locale C, but programs are to have the locale of the login: initdb, for one, keeps it
+    let exports = settings.environment.iter().map(|(name, value)| format!("export {name}={}\n", quote(value)));
+    Ok(std::iter::once("unset LC_ALL\n".to_owned()).chain(exports).collect())
 }
 
 /// `-x` and `x` (which CDPATH may lead elsewhere) become `./-x` and `./x`.

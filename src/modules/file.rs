@@ -148,6 +148,9 @@ async fn look(host: Host, args: Args, path: String, touches: bool, diff: bool) -
     if permissions.mode == Some(super::file_common::mode::Mode::Preserve) {
         return Err(Failure::new("mode must be in octal or symbolic form: `preserve` is for copy and template"));
     }
+    if here.as_ref().is_some_and(|here| here.kind == FileKind::Link) {
+        host.note_link();
+    }
     let (follow, force) = (args.bool("follow"), args.bool("force"));
     let (above, missing) = (None, Vec::new());
     Ok(Task { host, args, path, here, there, stat, times, above, missing, me, permissions, follow, force, diff })

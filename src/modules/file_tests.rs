@@ -143,7 +143,8 @@ fn symbolic_links_are_made_and_turned() {
     let forced = [("state", "link".into()), ("src", "nowhere".into()), ("force", true.into())];
     exercise("new", &forced, |root| fs::read_link(root.join("new")).unwrap() == Path::new("nowhere"));
     let (_keep, root) = sandbox();
-    let refusals: [(&str, &[(&str, Value)], &str); 4] = [
+    type Refusal<'a> = (&'a str, &'a [(&'a str, Value)], &'a str);
+    let refusals: [Refusal<'_>; 4] = [
         ("new", &[("src", "nowhere".into())], "src file does not exist"),
         ("file", &[("src", "dir".into())], "refusing to convert from file to symlink"),
         ("dir", &[("src", "file".into()), ("force", true.into())], "is not empty"),

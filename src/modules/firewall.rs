@@ -143,7 +143,7 @@ async fn read_unit(host: &Host, name: &str) -> Result<UnitState, Failure> {
     Ok(unit_state(name, &unit))
 }
 
-fn unit_state(name: &str, unit: &UnitProperties) -> UnitState {
+pub(super) fn unit_state(name: &str, unit: &UnitProperties) -> UnitState {
     let value = |key: &str| unit.get(key).cloned().unwrap_or_default();
     UnitState {
         id: name.to_owned(),
@@ -261,7 +261,7 @@ fn footprint(unit: &UnitState) -> Footprint {
     Footprint::Of(subjects)
 }
 
-fn describe(unit: &UnitState) -> String {
+pub(super) fn describe(unit: &UnitState) -> String {
     let file = if unit.file.is_empty() { "not installed" } else { &unit.file };
     format!("{}, {file}\n", unit.active)
 }
@@ -306,7 +306,7 @@ fn unit_change(args: &Args, mode: Mode, unit: &UnitState, details: &Details) -> 
 }
 
 /// What the unit is after the change.
-fn after(mode: Mode, unit: &UnitState) -> UnitState {
+pub(super) fn after(mode: Mode, unit: &UnitState) -> UnitState {
     let (active, file) = match mode {
         Mode::Keep => ("active", "enabled"),
         Mode::Stopped if unit.is_masked() => ("inactive", "masked"),
@@ -319,7 +319,7 @@ fn after(mode: Mode, unit: &UnitState) -> UnitState {
 }
 
 /// Shell code that fails unless the unit is as wanted.
-fn proof(mode: Mode, id: &str) -> String {
+pub(super) fn proof(mode: Mode, id: &str) -> String {
     let unit = quote(id);
     let (active, file) = match mode {
         Mode::Keep => ("ActiveState=active", "UnitFileState=enabled | UnitFileState=linked | UnitFileState=alias"),

@@ -223,7 +223,8 @@ mod tests {
         write("roles/tune/vars/more/deep/c.yml", "y: 3\n");
         write("limits.yml", "limits: {soft: 5}\n");
         write("list.yml", "- 1\n");
-        let cases: Vec<(Vec<(&str, Value)>, Result<&str, &str>)> = vec![
+        type Case<'a> = (Vec<(&'a str, Value)>, Result<&'a str, &'a str>);
+        let cases: Vec<Case> = vec![
             (vec![("file", "EulerOS.yml".into())], Ok("{'queue': 8}")),
             (vec![("file", "EulerOS.yml".into()), ("name", "tuned".into())], Ok("{'tuned': {'queue': 8}}")),
             (vec![("dir", "more".into())], Ok("{'x': 2, 'y': 3}")),

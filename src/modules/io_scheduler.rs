@@ -4,18 +4,18 @@ use futures_util::future::try_join_all;
 use futures_util::join;
 
 use super::file_common::content::difference;
-use crate::connect::shell::Response;
+use crate::connect::shell::{Response, quote};
 use crate::host::reads::{KernelFile, Script};
-use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Query, Subject};
-use crate::tuning::bracket::{Choice, reselected};
+use crate::host::{Change, Difference, Failure, FailureKind, Footprint, Host, Inverse, Query, Step, Subject};
+use crate::tuning::bracket::Choice;
 use crate::tuning::device::{BlockDevice, Identity, Selector, parse_devices, select};
 use crate::tuning::scheduler::{
-    Decision, RequestCount, choose, is_single_queue, parse_attribute, predict_request_count,
-    request_count_after_change, rounded_nomerges, rounded_read_ahead, takes_rq_affinity,
+    Decision, RequestCount, choose, is_single_queue, parse_attribute, predict_request_count, prints_none_first,
+    request_count_after_change, rounded_nomerges, rounded_read_ahead, shown_after, takes_rq_affinity,
 };
 use crate::tuning::udev::{QueueSettings, assigns, merge};
 use crate::tuning::write_error::Interface;
-use crate::value::{Value, object};
+use crate::value::{Interruption, Value, object};
 
 use super::file_common::destination::{Manner, look, plan_edit};
 use super::kernel_write::{explained, write_step};
@@ -209,6 +209,8 @@ struct Queue {
     nr_requests: Option<String>,
     /// The depth of the hardware queue.
     tags: Option<String>,
+    /// The kernel prints `none` before the schedulers.
+    none_first: bool,
     /// In the order of the wanted attributes.
     attributes: Vec<Option<String>>,
 }
@@ -218,13 +220,15 @@ fn queue_path(device: &str, file: &str) -> String {
 }
 
 async fn read_queue(host: &Host, device: &str, wanted: &Wanted) -> Result<Queue, Failure> {
-    let (scheduler, nr_requests, tags, attributes) = join!(
+    let (scheduler, nr_requests, tags, release, attributes) = join!(
         host.read(KernelFile(queue_path(device, "scheduler"))),
         host.read(KernelFile(queue_path(device, "nr_requests"))),
         host.read(KernelFile(format!("/sys/block/{device}/mq/0/nr_tags"))),
+        host.read(KernelFile("/proc/sys/kernel/osrelease".to_owned())),
         try_join_all(wanted.attributes.iter().map(|(name, _)| host.read(KernelFile(queue_path(device, name))))),
     );
-    Ok(Queue { scheduler: scheduler?, nr_requests: nr_requests?, tags: tags?, attributes: attributes? })
+    let none_first = release?.is_some_and(|release| prints_none_first(&release));
+    Ok(Queue { scheduler: scheduler?, nr_requests: nr_requests?, tags: tags?, none_first, attributes: attributes? })
 }
 
 /// The page size in KiB, where it decides what a value is rounded to.
@@ -243,8 +247,14 @@ async fn read_other_rules(host: &Host, wanted: &Wanted) -> Result<Vec<String>, F
     let text = "for f in /etc/udev/rules.d/*.rules /run/udev/rules.d/*.rules /usr/local/lib/udev/rules.d/*.rules \
                 /usr/lib/udev/rules.d/*.rules; do [ -r \"$f\" ] && set -- \"$@\" \"$f\"; done; \
                 [ $# = 0 ] || grep -Hn 'ATTR{queue/' \"$@\"";
-    let answer = host.read(Script { text: text.to_owned(), footprint: Footprint::named("other udev rules") }).await?;
-    Ok(rule_warnings(&answer.text(), own, wanted))
+    let directories = ["/etc", "/run", "/usr/local/lib", "/usr/lib"];
+    let trees = directories.iter().map(|directory| Subject::Tree(format!("{directory}/udev/rules.d"))).collect();
+    match host.read(Script { text: text.to_owned(), footprint: Footprint::Of(trees) }).await {
+        Ok(answer) => Ok(rule_warnings(&answer.text(), own, wanted)),
+        // Check mode: a rule file would be written before. The warning will be given when it is.
+        Err(failure) if matches!(failure.kind, FailureKind::Interrupted(Interruption::Unknown(_))) => Ok(Vec::new()),
+        Err(failure) => Err(failure),
+    }
 }
 
 fn rule_warnings(lines: &str, own: &str, wanted: &Wanted) -> Vec<String> {
@@ -327,6 +337,18 @@ struct Write {
     after: String,
 }
 
+impl Write {
+    /// Writes `value` and proves it. Of schedulers the selected one counts: the order of the others is the kernel's affair.
+    fn step(&self, path: &str, value: &str, reads: &str) -> Step {
+        if self.file != "scheduler" {
+            return write_step(path, value, reads);
+        }
+        let (file, word) = (quote(path), quote(value));
+        let selected = "sed 's/.*\\[\\(.*\\)\\].*/\\1/'";
+        Step::new(format!("env printf '%s\\n' {word} >{file} && {selected} {file}")).expect(value).writes(path)
+    }
+}
+
 fn plan(wanted: &Wanted, device: &BlockDevice, queue: &Queue, page_kib: u64) -> Result<Plan, Failure> {
     let mut plan = Plan {
         name: device.name.clone(),
@@ -366,7 +388,7 @@ fn plan(wanted: &Wanted, device: &BlockDevice, queue: &Queue, page_kib: u64) -> 
                     value: name.clone(),
                     before: text.clone(),
                     back: choice.selected().unwrap_or_default().to_owned(),
-                    after: reselected(text, &name),
+                    after: shown_after(text, &name, queue.none_first),
                 });
                 plan.settings.scheduler = Some(name.clone());
                 scheduler = Some(name);
@@ -473,10 +495,10 @@ fn change(
     for write in writes {
         let path = queue_path(device, write.file);
         change = change
-            .step(write_step(&path, &write.value, &write.after))
+            .step(write.step(&path, &write.value, &write.after))
             .difference(Difference::new(path.as_str(), format!("{}\n", write.before), format!("{}\n", write.after)))
             .leaves(Query::Line(path.clone()), Response::output(write.after.as_str()));
-        back.push(write_step(&path, &write.back, &write.before));
+        back.push(write.step(&path, &write.back, &write.before));
     }
     if resets && !writes.iter().any(|write| write.file == "nr_requests") {
         if let Some(before) = nr_before {

@@ -18,6 +18,7 @@ fn queue(scheduler: &str, nr_requests: &str, tags: Option<&str>) -> Queue {
         scheduler: Some(scheduler.to_owned()),
         nr_requests: Some(nr_requests.to_owned()),
         tags: tags.map(str::to_owned),
+        none_first: false,
         attributes: Vec::new(),
     }
 }

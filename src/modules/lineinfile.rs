@@ -349,10 +349,11 @@ fn put(mut lines: Vec<String>, request: &Request, coding: Coding) -> Result<Edit
             lines.push(added);
         }
         (Insert::After(_), Some(at)) => {
-            if at == lines.len() {
-                if let Some(last) = lines.last_mut().filter(|last| !last.ends_with(['\n', '\r'])) {
-                    last.push('\n');
-                }
+            // Ansible would join the new line to a last line without newline
+            if at == lines.len()
+                && let Some(last) = lines.last_mut().filter(|last| !last.ends_with(['\n', '\r']))
+            {
+                last.push('\n');
             }
             if lines.get(at).is_some_and(|next| bare(next) == wanted) {
                 return Ok(done(lines, ""));

@@ -57,7 +57,8 @@ fn the_line_goes_where_ansible_puts_it() {
 
 #[test]
 fn lines_are_removed() {
-    let cases: &[(&[(&str, &str)], &str, &str, usize)] = &[
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a str, usize);
+    let cases: &[Case<'_>] = &[
         (&[("line", "a")], "a\nb\na\r\n", "b\n", 2),
         (&[("regexp", "^#")], "#x\nb\n#y", "b\n", 2),
         (&[("search_string", ".")], "a.b\nab\n", "ab\n", 1),
@@ -80,7 +81,7 @@ fn arguments_that_contradict_are_refused() {
         vec![("line", "a".into()), ("backrefs", true.into())],
         vec![("line", "a".into()), ("regexp", "a".into()), ("search_string", "a".into())],
         vec![("line", "a".into()), ("insertafter", "a".into()), ("insertbefore", "a".into())],
-        vec![("line", "a".into()), ("setype", "etc_t".into())],
+        vec![("line", "a".into()), ("attributes", "+i".into())],
         vec![("line", "a".into()), ("validate", "true".into())],
     ] {
         let args = [vec![path.clone()], args].concat();

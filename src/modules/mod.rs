@@ -6,9 +6,12 @@
 
 mod add_host;
 pub mod args;
+pub mod argument_spec;
+mod assemble;
 mod assert;
 mod bios_facts;
 mod bios_tickets;
+mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
@@ -16,13 +19,17 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+mod fetch;
 mod file;
 pub mod file_common;
+mod find;
 mod firewall;
 mod group_by;
 mod include_vars;
 mod io_scheduler;
 mod irq_affinity;
+mod irqbalance;
+mod kernel_parameters;
 mod kernel_write;
 mod lineinfile;
 mod machine;
@@ -33,6 +40,7 @@ mod packet_steering;
 mod pause;
 mod ping;
 mod raw;
+mod replace;
 mod script;
 mod service;
 mod service_cpus;
@@ -43,16 +51,16 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tempfile;
 mod template;
-mod unit;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod validate_argument_spec;
 
-#[cfg(test)]
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -67,9 +75,11 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
+    &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
@@ -81,18 +91,23 @@ pub const MODULES: &[&Module] = &[
     &engine_actions::INCLUDE_TASKS,
     &engine_actions::META,
     &fail::MODULE,
+    &fetch::MODULE,
     &file::MODULE,
+    &find::MODULE,
     &firewall::MODULE,
     &group_by::MODULE,
     &include_vars::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
+    &irqbalance::MODULE,
+    &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &replace::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -102,8 +117,11 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &sysctl::MODULE,
     &systemd_service::MODULE,
+    &tempfile::MODULE,
     &template::MODULE,
+    &validate_argument_spec::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -76,3 +76,56 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     sysv::bring(&invocation.args, &invocation.host).await
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::modules::fake_systemd::FakeSystemd;
+    use crate::modules::testing::{Play, Played, check_module, play, run_module};
+    use crate::value::Value;
+
+    #[test]
+    fn a_service_that_is_not_there_is_named_by_every_init_system() {
+        for state in ["started", "stopped"] {
+            let given = [("name", "no-such-service".into()), ("state", state.into())];
+            let failure = run_module(&MODULE, &given).unwrap_err();
+            assert_eq!(failure.message, "Could not find the requested service no-such-service: host");
+            assert!(check_module(&MODULE, &given).is_err());
+        }
+    }
+
+    fn on(systemd: &FakeSystemd, given: &[(&str, Value)], check: bool) -> Played {
+        play(&MODULE, given, &Play { shell: systemd.shell(), check })
+    }
+
+    #[test]
+    fn a_unit_is_brought_there_once_and_can_be_brought_back() {
+        let systemd = FakeSystemd::new();
+        systemd.unit("irqbalance", "active", "enabled", "Type=simple\n");
+        let given = [("name", "irqbalance".into()), ("state", "stopped".into()), ("enabled", false.into())];
+        assert!(on(&systemd, &given, true).result.unwrap().changed);
+        assert_eq!(systemd.log(), "");
+        let played = on(&systemd, &given, false);
+        let outcome = played.result.unwrap();
+        assert_eq!(systemd.log(), "disable irqbalance\nstop irqbalance\n");
+        assert_eq!((outcome.changed, played.batches), (true, 1));
+        assert_eq!(outcome.result["state"], "stopped".into());
+        assert_eq!(outcome.result["status"].get("ActiveState"), Some(&"inactive".into()));
+        assert!(!on(&systemd, &given, false).result.unwrap().changed);
+        systemd.undo(&played.changes);
+        assert_eq!(systemd.state("irqbalance"), "active enabled");
+    }
+
+    #[test]
+    fn a_reload_of_systemd_comes_first_and_is_no_change() {
+        let systemd = FakeSystemd::new();
+        systemd.unit("tuned", "active", "enabled", "");
+        let given = [("name", "tuned.service".into()), ("state", "started".into()), ("daemon_reload", true.into())];
+        let played = on(&systemd, &given, false);
+        assert!(!played.result.unwrap().changed);
+        assert_eq!((played.changes.len(), systemd.log().trim()), (1, "daemon-reload"));
+        let given = [("name", "tuned".into()), ("state", "restarted".into()), ("daemon_reload", true.into())];
+        assert!(on(&systemd, &given, false).result.unwrap().changed);
+        assert_eq!(systemd.log(), "daemon-reload \nrestart tuned\n");
+    }
+}

@@ -42,7 +42,7 @@ pub const MODULE: Module = Module {
 const POLICIES: [&str; 5] = ["default", "preferred", "bind", "interleave", "local"];
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    let Invocation { args, host, .. } = invocation;
+    let Invocation { args, host, settings, .. } = invocation;
     let name = unit_name(args.text("service"))?;
     let path = format!("/etc/systemd/system/{name}.d/{}", file_name(args.text("drop_in"))?);
     let (unit, machine, seen) =
@@ -63,7 +63,12 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     if wanted.policy.as_deref() == Some("bind") && wanted.cpus.is_none() {
         outcome = outcome.warning("memory is bound but the CPUs are not: the service can run far from its memory");
     }
-    if let Some(change) = change(&name, &seen, &wanted, &unit) {
+    if let Some(mut change) = change(&name, &seen, &wanted, &unit) {
+        // The reload can set them back, so whoever looks at them afterwards must look again. In check mode that would only
+        // say that it is not known.
+        if !settings.check {
+            change.footprint = change.footprint.and(Footprint::tree("/sys/fs/cgroup"));
+        }
         outcome.changed = true;
         outcome = outcome
             .differences(change.differences.iter().cloned())
@@ -99,7 +104,9 @@ fn file_name(name: &str) -> Result<&str, Failure> {
 async fn running_cpus(host: &Host, pid: &str) -> Result<Option<CpuSet>, Failure> {
     let Ok(pid @ 1..) = pid.parse::<u32>() else { return Ok(None) };
     let text = format!("sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/{pid}/status 2>/dev/null");
-    let answer = host.read(Script { text, footprint: Footprint::named("processes") }).await?;
+    let answer = host
+        .read(Script { text, footprint: Footprint::Of(vec![Subject::Units, Subject::Named("processes".to_owned())]) })
+        .await?;
     let list = answer.text();
     Ok(if list.trim().is_empty() { None } else { Some(CpuSet::parse(&list)?) })
 }

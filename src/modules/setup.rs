@@ -43,7 +43,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     };
     let text = format!("{}{}", environment(&settings)?, facts::script(&groups, &options));
     // facts are a picture of the moment: no later change makes them be read again
-    let response = host.read(Script { text, footprint: Footprint::nothing() }).await?;
+    let response = host.read(Script { text, footprint: Footprint::Everything }).await?;
     if !response.success() {
         return Err(Failure::new(format!("facts cannot be gathered: {}", response.error_text().trim())));
     }

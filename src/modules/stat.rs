@@ -61,6 +61,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let shown = if args.text("path").starts_with('/') { args.text("path") } else { &path };
     let mut map = describe(shown, &stat);
     if stat.attributes.kind == FileKind::Link {
+        host.note_link();
         let source = host.read(RealPath(path.clone())).await.unwrap_or_else(|_| stat.attributes.target.clone());
         map.insert("lnk_source".into(), source.into());
         map.insert("lnk_target".into(), stat.attributes.target.as_str().into());

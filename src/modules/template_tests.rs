@@ -11,8 +11,10 @@ use crate::modules::testing::{Play, Played, context_of, play_in, shells, undo};
 use crate::template::SearchPath;
 use crate::value::Interruption;
 
+type Run = Box<dyn Fn(&[(&str, Value)], &Play) -> Played>;
+
 /// Templates in `templates`, the host's files in `host`.
-fn world() -> (tempfile::TempDir, impl Fn(&[(&str, Value)], &Play) -> Played) {
+fn world() -> (tempfile::TempDir, Run) {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir(directory.path().join("templates")).unwrap();
     fs::create_dir(directory.path().join("host")).unwrap();
@@ -23,7 +25,7 @@ fn world() -> (tempfile::TempDir, impl Fn(&[(&str, Value)], &Play) -> Played) {
         ("chain", Value::written("{{ buffer }}!")),
     ]);
     let context = context_of(variables, Arc::new(search));
-    (directory, move |args: &[(&str, Value)], play: &Play| play_in(&MODULE, args, play, context.clone()))
+    (directory, Box::new(move |args, play| play_in(&MODULE, args, play, context.clone())))
 }
 
 fn text(path: &Path) -> Value {
@@ -67,7 +69,8 @@ fn a_template_becomes_a_file_once_in_every_shell() {
 
 #[test]
 fn marks_newlines_and_blocks_are_as_asked() {
-    let cases: &[(&str, &[(&str, &str)], &str)] = &[
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+    let cases: &[Case<'_>] = &[
         (
             "[[ buffer ]] {{ raw }}\n",
             &[("variable_start_string", "[["), ("variable_end_string", "]]")],

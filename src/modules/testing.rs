@@ -210,26 +210,26 @@ fn local() -> Target {
 
 /// A context without any variable.
 pub fn context() -> Context {
-    context_of(Map::new(), Arc::default())
-}
-
-/// A context with these variables and search path.
-pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
-    struct Nothing;
-    impl crate::template::Scope for Nothing {
-        fn get(&self, _: &str) -> Result<Option<Value>, crate::value::Interruption> {
-            Ok(None)
-        }
-        fn names(&self) -> Vec<String> {
-            Vec::new()
-        }
-    }
-    Context::new(Arc::new(Nothing), search, Warnings::default()).with_variables(variables)
+    context_with([])
 }
 
 /// A context with these variables.
 pub fn context_with<const N: usize>(variables: [(&str, Value); N]) -> Context {
     context_of(crate::value::object(variables), Arc::default())
+}
+
+/// A context with these variables and search path.
+pub fn context_of(variables: Map, search: Arc<SearchPath>) -> Context {
+    struct Variables(Map);
+    impl crate::template::Scope for Variables {
+        fn get(&self, name: &str) -> Result<Option<Value>, crate::value::Interruption> {
+            Ok(self.0.get(name).cloned())
+        }
+        fn names(&self) -> Vec<String> {
+            self.0.keys().map(|name| name.to_string()).collect()
+        }
+    }
+    Context::new(Arc::new(Variables(variables)), search, Warnings::default())
 }
 
 /// The shells that `sh` is on the systems of this world, as far as this machine has them.

@@ -144,7 +144,7 @@ pub fn is_not_running(message: &str) -> bool {
 /// The command that shows a unit's properties, and its last result.
 fn show(wanted: &Wanted) -> String {
     let properties: String = UNIT_PROPERTIES.iter().map(|property| format!(" -p {property}")).collect();
-    wanted.systemctl(&format!("show{properties} -p Result {}", quote(&wanted.name)))
+    wanted.systemctl(&format!("show --no-pager{properties} -p Result -- {}", quote(&wanted.name)))
 }
 
 impl UnitState {
@@ -366,7 +366,8 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_done() {
-        let cases: &[(Option<State>, Option<bool>, Option<bool>, UnitState, &[&str])] = &[
+        type Case<'a> = (Option<State>, Option<bool>, Option<bool>, UnitState, &'a [&'a str]);
+        let cases: &[Case] = &[
             (Some(State::Started), Some(true), None, unit("active", "enabled"), &[]),
             (Some(State::Started), Some(true), None, unit("inactive", "disabled"), &["enable", "start"]),
             (Some(State::Stopped), Some(false), None, unit("active", "enabled"), &["disable", "stop"]),

@@ -65,7 +65,15 @@ impl Loader<'_> {
                     .hint("put the tasks that it belongs to into `block`"),
             );
         }
-        let inner = Around { settings: Arc::new(own.below(&around.settings, Level::Block)), ..around.clone() };
+        if around.is_handler && around.in_block {
+            self.error(
+                Error::parse("a block cannot be a handler")
+                    .at(&node.place)
+                    .hint("blocks can group handlers, but not within other blocks"),
+            );
+        }
+        let settings = Arc::new(own.below(&around.settings, Level::Block));
+        let inner = Around { settings, in_block: true, ..around.clone() };
         let mut section = |name: &str| match node.get(name).filter(|tasks| tasks.as_sequence().is_some()) {
             Some(tasks) => self.items(tasks, &inner),
             None => Vec::new(),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::keywords::{ON_INCLUDE, join_or};
+use super::keywords::{self, ON_INCLUDE, join_or};
 use super::load::{Around, Loader, absolute, lock, shown};
 use super::role::{IncludeFrom, RoleRequest};
 use super::settings::Level;
@@ -14,12 +14,14 @@ use crate::modules::{EngineAction, Module, args};
 use crate::source::Place;
 use crate::value::{Map, Value, has_template_marks};
 
-/// Includes are kept for reuse until there are this many.
+/// Includes are kept for reuse; when there are this many, the older half is dropped.
 const MOST_CACHED: usize = 4096;
 
 /// What an include brings.
 #[derive(Debug, Default)]
 pub struct Included {
+    /// The file of tasks, for include_tasks.
+    pub file: Option<PathBuf>,
     /// The role, for include_role.
     pub role: Option<Arc<Role>>,
     pub items: Arc<Vec<Item>>,
@@ -50,7 +52,7 @@ pub fn load_tasks(
             let name = Written { value: file.into(), place: parent.place.clone() };
             let path = loader.find_tasks(file, &name.place, around, true)?;
             let items = loader.items_of_file(&path, &name.place, around)?;
-            Ok(Included { items: Arc::new(items), ..Included::default() })
+            Ok(Included { file: Some(path), items: Arc::new(items), ..Included::default() })
         },
         play,
     )
@@ -82,6 +84,7 @@ pub fn load_role(
             };
             let loaded = loader.role(request, around)?;
             Ok(Included {
+                file: None,
                 role: Some(loaded.role),
                 items: Arc::new(loaded.items),
                 handlers: Arc::new(loaded.handlers),
@@ -120,6 +123,7 @@ fn cached(
         role: parent.role.clone(),
         directory: parent.directory.clone(),
         is_handler: parent.is_handler,
+        in_block: false,
     };
     let mut included = load(&mut loader, &around)?;
     included.roles = std::mem::take(&mut loader.imported_roles);
@@ -130,10 +134,10 @@ fn cached(
     let included = Arc::new(loader.finish(included)?);
     let mut cache = lock(&options.cache.included);
     if cache.len() >= MOST_CACHED {
-        cache.clear();
+        cache.drain(..MOST_CACHED / 2);
     }
-    cache.insert(key, Arc::clone(&included));
-    Ok(included)
+    // of two that loaded at the same time, both get the tasks of the first
+    Ok(Arc::clone(cache.entry(key).or_insert(included)))
 }
 
 impl Loader<'_> {
@@ -184,10 +188,12 @@ impl Loader<'_> {
             self.refuse_unknown_arguments(&draft);
             self.refuse_lost_keywords(&draft, &action);
         }
-        if action.ends_with("include_role") {
-            self.required_text(&draft, "name", "the name of a role");
-        } else if draft.args.template.is_none() {
-            self.required_text(&draft, "file", "a file of tasks");
+        if draft.args.template.is_none() {
+            if action.ends_with("include_role") {
+                self.required_text(&draft, "name", "the name of a role");
+            } else {
+                self.required_text(&draft, "file", "a file of tasks");
+            }
         }
         let apply = match draft.args.nodes.get("apply") {
             Some(node) if !is_old => self.apply(node),
@@ -260,7 +266,7 @@ impl Loader<'_> {
             let document = loader.document(path, Some(asked))?;
             let Some(root) = &document.root else { return Ok(Vec::new()) };
             let directory = path.parent().unwrap_or(path).to_owned();
-            Ok(loader.items(root, &Around { directory, ..around.clone() }))
+            Ok(loader.items(root, &Around { directory, in_block: false, ..around.clone() }))
         })
     }
 
@@ -328,6 +334,11 @@ impl Loader<'_> {
 
     fn refuse_unknown_arguments(&mut self, draft: &Draft) {
         let TaskAction::Module(module) = draft.action else { return };
+        for (name, node) in draft.args.nodes.iter().filter(|(name, _)| name.ends_with("_from")) {
+            if module.arg(name).is_some() {
+                self.keep(keywords::check_value(name, keywords::Holds::Text, node));
+            }
+        }
         let names: Vec<String> = draft.args.map.keys().map(|key| key.to_text().into_owned()).collect();
         if let Some((name, _)) = args::unknown_name(module, names.iter().map(String::as_str)) {
             let action = action_name(draft);
@@ -344,7 +355,7 @@ impl Loader<'_> {
     fn refuse_lost_keywords(&mut self, draft: &Draft, action: &str) {
         for (key, _) in draft.node.as_mapping().unwrap_or_default() {
             let name = text_of(key);
-            let is_keyword = super::keywords::KEYWORDS.iter().any(|keyword| keyword.name == name);
+            let is_keyword = keywords::KEYWORDS.iter().any(|keyword| keyword.name == name);
             if is_keyword && !ON_INCLUDE.contains(&name) {
                 self.error(Error::parse(format!("`{name}` cannot stand on `{action}`")).at(&key.place).hint(format!(
                     "put it into `apply`, which holds for what is included, or use an import: `apply: {{{name}: …}}`"

@@ -207,6 +207,15 @@ pub const ON_INCLUDE: &[&str] = &[
     "when",
 ];
 
+/// Keywords of old playbooks, and what stands for them.
+const OLD_NAMES: &[(&str, &str)] = &[
+    ("sudo", "become: true"),
+    ("sudo_user", "become_user"),
+    ("su", "become: true` with `become_method: su"),
+    ("su_user", "become_user"),
+    ("always_run", "check_mode: false"),
+];
+
 /// The keyword of this name, if it may stand there.
 pub fn find(name: &str, on: On) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|keyword| keyword.name == name && keyword.on.contains(&on))
@@ -226,13 +235,18 @@ pub fn unknown(key: &Node, on: On) -> Error {
             .at(&key.place)
             .hint(format!("it belongs to {}", join_or(&places)));
     }
-    Error::parse(format!("unknown keyword `{name}` on {}", on.word())).at(&key.place).suggest(&name, names(on))
+    let error = Error::parse(format!("unknown keyword `{name}` on {}", on.word())).at(&key.place);
+    match OLD_NAMES.iter().find(|(old, _)| *old == name) {
+        Some((_, new)) => error.hint(format!("it is written `{new}` now")),
+        None => error.suggest(&name, names(on)),
+    }
 }
 
 /// Refuses a literal value that is not what the keyword holds; templates are judged when they are rendered.
 pub fn check_value(name: &str, holds: Holds, node: &Node) -> Result<(), Error> {
     let value = node.value();
-    let is_template = value.is_some_and(Value::has_templates);
+    // lists of tasks and roles are needed while loading
+    let is_template = value.is_some_and(Value::has_templates) && !matches!(holds, Holds::Tasks | Holds::List);
     if node.is_null() || node.is_vault() || is_template {
         return Ok(());
     }

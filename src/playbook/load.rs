@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use indexmap::IndexMap;
+
 use super::include::Included;
 use super::{Item, Role, Settings, Written};
 use crate::error::{Error, Result};
@@ -56,7 +58,7 @@ impl LoadOptions {
 #[derive(Default)]
 pub struct Cache {
     documents: Mutex<HashMap<PathBuf, Arc<Document>>>,
-    pub(super) included: Mutex<HashMap<String, Arc<Included>>>,
+    pub(super) included: Mutex<IndexMap<String, Arc<Included>>>,
 }
 
 /// A file that was read.
@@ -78,6 +80,8 @@ pub(super) struct Around {
     /// The directory of the file that the tasks stand in.
     pub directory: PathBuf,
     pub is_handler: bool,
+    /// True directly within a block.
+    pub in_block: bool,
 }
 
 /// One loading: of a playbook, or of what an include brings.
@@ -224,7 +228,10 @@ fn name_in_chain(path: &Path) -> String {
 /// A path as messages show it: relative to the working directory, if it is below that.
 pub(super) fn shown(path: &Path) -> PathBuf {
     let below = std::env::current_dir().ok().and_then(|here| path.strip_prefix(here).ok().map(Path::to_owned));
-    below.unwrap_or_else(|| path.to_owned())
+    match below {
+        Some(below) if below.as_os_str().is_empty() => PathBuf::from("."),
+        below => below.unwrap_or_else(|| path.to_owned()),
+    }
 }
 
 /// An absolute path without `.` and `..`, whose links are not followed.

@@ -10,6 +10,7 @@ use super::settings::{Level, invalid_variable_name, is_variable_name};
 use super::task::text_of;
 use super::{Play, Settings, VarsPrompt, Written};
 use crate::error::{Error, Result};
+use crate::modules;
 use crate::source::{Place, Source};
 use crate::value::{Map, Value};
 use crate::yaml::{self, Node};
@@ -97,6 +98,12 @@ impl Loader<'_> {
             } else if let Some((key, file)) = IMPORTS.iter().find_map(|name| entry.entry(name)) {
                 let result = self.import(entry, key, file, &directory, imported);
                 plays.extend(self.keep(result).unwrap_or_default());
+            } else if let Some(key) = key_of_a_task(entry) {
+                self.error(
+                    Error::parse("a playbook is a list of plays, but this is a task")
+                        .at(&key.place)
+                        .hint("put it under `tasks` of a play that says on which `hosts`"),
+                );
             } else {
                 plays.extend(self.play(entry, &directory, imported).map(Arc::new));
             }
@@ -150,7 +157,13 @@ impl Loader<'_> {
     }
 
     fn top(&self, directory: &Path, settings: &Settings) -> Around {
-        Around { settings: Arc::new(settings.clone()), role: None, directory: directory.to_owned(), is_handler: false }
+        Around {
+            settings: Arc::new(settings.clone()),
+            role: None,
+            directory: directory.to_owned(),
+            is_handler: false,
+            in_block: false,
+        }
     }
 
     fn play(&mut self, node: &Node, directory: &Path, imported: &Imported) -> Option<Play> {
@@ -336,4 +349,18 @@ impl Loader<'_> {
         }
         prompts
     }
+}
+
+/// The key by which an entry without `hosts` is a task: a module or a keyword that only tasks have.
+fn key_of_a_task(entry: &Node) -> Option<&Node> {
+    if entry.get("hosts").is_some() {
+        return None;
+    }
+    let is_of_task = |name: &str| {
+        keywords::find(name, On::Play).is_none()
+            && (keywords::find(name, On::Task).is_some()
+                || keywords::find(name, On::Block).is_some()
+                || modules::find(name).is_some())
+    };
+    entry.as_mapping()?.iter().map(|(key, _)| key).find(|key| is_of_task(text_of(key)))
 }

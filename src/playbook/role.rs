@@ -396,6 +396,7 @@ fn inside(role: &Arc<Role>, settings: &Arc<Settings>, is_handler: bool) -> Aroun
         role: Some(Arc::clone(role)),
         directory: role.path.join(if is_handler { "handlers" } else { "tasks" }),
         is_handler,
+        in_block: false,
     }
 }
 

@@ -78,6 +78,16 @@ impl Loader<'_> {
             TaskAction::Module(Module { action: modules::Action::Engine(action), .. }) => Some(*action),
             _ => None,
         };
+        if let Some(EngineAction::ImportRole | EngineAction::IncludeRole) = engine
+            && around.is_handler
+        {
+            self.error(
+                Error::parse("a role cannot be a handler")
+                    .at(&draft.action_place)
+                    .hint("notify handlers of the role, or include a file of tasks"),
+            );
+            return Vec::new();
+        }
         match engine {
             Some(EngineAction::ImportTasks) => self.import_tasks(draft, around),
             Some(EngineAction::Include) if self.is_static_include(&draft) => self.import_tasks(draft, around),
@@ -154,10 +164,8 @@ impl Loader<'_> {
             "name" => fields.name = one(self),
             "register" => {
                 fields.register = one(self);
-                if let Some(name) = node.as_str()
-                    && !is_variable_name(name)
-                    && !Value::written(name).has_templates()
-                {
+                let is_template = node.value().is_some_and(Value::has_templates);
+                if !node.is_null() && !is_template && !node.as_str().is_some_and(is_variable_name) {
                     self.error(super::settings::invalid_variable_name(node));
                 }
             }
@@ -393,6 +401,13 @@ impl Loader<'_> {
             return;
         };
         let text = name.to_text().into_owned();
+        if text.starts_with("_ansible_") {
+            self.error(
+                Error::parse(format!("`{text}` cannot be the name of an argument"))
+                    .at(&key.place)
+                    .hint("names that begin with `_ansible_` are reserved"),
+            );
+        }
         let name = if name.as_str().is_some() { name.clone() } else { Value::written(text.as_str()) };
         args.map.insert(name, self.value(value));
         args.places.insert(text.clone(), key.place.clone());

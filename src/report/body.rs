@@ -3,6 +3,7 @@
 use serde_json::Value as Json;
 
 use crate::engine::event::HostResult;
+use crate::engine::result::Status;
 use crate::value::{Map, Value};
 
 /// What stands for a result that must not be shown.
@@ -45,7 +46,9 @@ fn cloned((key, value): (&Value, &Value)) -> (Value, Value) {
 
 /// True if a result says of itself that it is to be shown whole.
 pub fn is_always_shown(event: &HostResult) -> bool {
-    flag(event, "_ansible_verbose_always") || event.task.action == "debug"
+    // a debug that failed has only its message to say
+    let is_debug = event.task.action == "debug" && event.result.status != Status::Failed;
+    is_debug || flag(event, "_ansible_verbose_always")
 }
 
 /// True if a result says of itself that it is too long to be shown at `-v` (facts).

@@ -1,6 +1,6 @@
 //! One line a task, however many hosts: what it came to, and failures in full, equal ones together.
 
-use super::{Counts, Look, Report, Summary, TaskResults, body, bytes, cost_line};
+use super::{Look, Report, Summary, TaskResults, body, bytes, cost_line};
 use crate::engine::event::{Event, HostResult};
 use crate::engine::result::Status;
 use crate::ui::{Style, Ui};
@@ -12,7 +12,6 @@ const MOST_NAMES: usize = 8;
 /// The report of a line a task.
 pub struct Condensed {
     look: Look,
-    hosts: usize,
 }
 
 /// What is said in the order of how much it matters.
@@ -27,7 +26,7 @@ const ORDER: &[(Status, &str, Style)] = &[
 
 impl Condensed {
     pub fn new(look: Look) -> Condensed {
-        Condensed { look, hosts: 0 }
+        Condensed { look }
     }
 }
 
@@ -38,6 +37,11 @@ fn names(hosts: &[&str]) -> String {
         0 => shown,
         more => format!("{shown} … and {more} more"),
     }
+}
+
+fn count(number: usize, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
 }
 
 /// The message of a failure, and what the command said.
@@ -72,9 +76,7 @@ impl Report for Condensed {
     fn event(&mut self, event: &Event, ui: &mut Ui) {
         match event {
             Event::PlayStarted { name, hosts, .. } => {
-                self.hosts = hosts.len();
-                let count = if hosts.len() == 1 { "1 host".to_owned() } else { format!("{} hosts", hosts.len()) };
-                ui.line(&format!("\n{name}: {count}"));
+                ui.line(&format!("\n{name}: {}", count(hosts.len(), "host")));
             }
             Event::NoHosts { pattern, .. } => ui.styled(&format!("  no host matches `{pattern}`"), Style::Skipped),
             Event::Warning(text) => ui.warning(text),
@@ -92,10 +94,8 @@ impl Report for Condensed {
         let is_whole = |result: &&HostResult| result.item.is_none() || result.result.status == Status::Unreachable;
         let mut parts = Vec::new();
         for (status, word, style) in ORDER {
-            let of_status = |result: &&HostResult| {
-                result.result.status == *status
-                    && !(matches!(status, Status::Failed | Status::Unreachable) && result.result.ignored)
-            };
+            let of_status =
+                |result: &&HostResult| result.result.status == *status && !result.result.ignored && !result.rescued;
             let hosts: Vec<&str> =
                 task.results.iter().filter(is_whole).filter(of_status).map(|result| result.host.as_ref()).collect();
             if hosts.is_empty() {
@@ -108,11 +108,17 @@ impl Report for Condensed {
             parts.push(ui.paint(&format!("{word} {}{names}", hosts.len()), *style));
         }
         let ignored = task.results.iter().filter(is_whole).filter(|result| result.result.ignored).count();
+        let rescued: Vec<&str> =
+            task.results.iter().filter(|result| result.rescued).map(|result| result.host.as_ref()).collect();
+        if !rescued.is_empty() {
+            let text = format!("rescued {} ({})", rescued.len(), names(&rescued));
+            parts.push(ui.paint(&text, Style::Changed));
+        }
         if ignored > 0 {
             parts.push(ui.paint(&format!("ignored {ignored}"), Style::Skipped));
         }
         let all_skipped = task.results.iter().all(|result| result.result.status == Status::Skipped);
-        if !parts.is_empty() && !(all_skipped && self.look.verbosity == 0) {
+        if !parts.is_empty() && (!all_skipped || self.look.verbosity > 0) {
             let kind = if task.task.is_handler { "handler " } else { "" };
             ui.line(&format!("  {kind}{}: {}", task.task.name, parts.join(" · ")));
         }
@@ -120,30 +126,20 @@ impl Report for Condensed {
     }
 
     fn end(&mut self, summary: &Summary, ui: &mut Ui) {
-        let mut total = Counts::default();
+        let mut unknown = 0;
         let mut lost: Vec<&str> = Vec::new();
         let mut changed = 0;
         for (host, counts) in &summary.recap.hosts {
-            total.ok += counts.ok;
-            total.changed += counts.changed;
-            total.rescued += counts.rescued;
-            total.unknown += counts.unknown;
+            unknown += counts.unknown;
             changed += usize::from(counts.changed > 0);
             if counts.failed > 0 || counts.unreachable > 0 {
                 lost.push(host);
             }
         }
-        let hosts = summary.recap.hosts.len();
-        let good = hosts - lost.len();
-        ui.line(&format!(
-            "\n{good} of {hosts} hosts are right, {changed} of them were changed",
-            changed = changed.min(good)
-        ));
-        if total.unknown > 0 {
-            ui.styled(&format!("{} tasks are unknown until applied", total.unknown), Style::Unknown);
-        }
-        if total.rescued > 0 {
-            ui.styled(&format!("{} failures were rescued", total.rescued), Style::Changed);
+        let all = summary.recap.hosts.len();
+        ui.line(&format!("\n{}: {changed} changed, {} failed or unreachable", count(all, "host"), lost.len()));
+        if unknown > 0 {
+            ui.styled(&format!("{} unknown until applied", count(unknown as usize, "task")), Style::Unknown);
         }
         if !lost.is_empty() {
             ui.styled(&format!("failed or unreachable: {}", names(&lost)), Style::Failed);
@@ -153,8 +149,8 @@ impl Report for Condensed {
                 ui.styled(&cost_line(host, counters), Style::Quiet);
             }
         } else if !summary.costs.is_empty() {
-            let most = summary.costs.iter().map(|(_, counters)| counters.round_trips).max().unwrap_or_default();
-            let sent: u64 = summary.costs.iter().map(|(_, counters)| counters.bytes_sent).sum();
+            let most = summary.costs.values().map(|counters| counters.round_trips).max().unwrap_or_default();
+            let sent: u64 = summary.costs.values().map(|counters| counters.bytes_sent).sum();
             ui.styled(&format!("at most {most} round trips a host, {} sent in all", bytes(sent)), Style::Quiet);
         }
     }
@@ -216,7 +212,7 @@ tune: 12 hosts
   down: unreachable 1 (kp003)
     kp003: no route
 
-9 of 12 hosts are right, 4 of them were changed
+12 hosts: 4 changed, 3 failed or unreachable
 failed or unreachable: kp001 kp002 kp003
 at most 3 round trips a host, 2 kB sent in all
 ";

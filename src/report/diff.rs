@@ -32,7 +32,7 @@ fn difference(entry: &Map, context: usize, ui: &Ui) -> String {
     }
     if let (Some(before), Some(after)) = (entry.get("before"), entry.get("after")) {
         let header = |side: &str| match entry.get(format!("{side}_header").as_str()).map(Value::to_text) {
-            Some(header) if !header.is_empty() => format!("{side}: {header}"),
+            Some(header) if !header.is_empty() && header != side => format!("{side}: {header}"),
             _ => side.to_owned(),
         };
         let headers = (header("before"), header("after"));

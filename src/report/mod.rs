@@ -6,15 +6,15 @@ mod condensed;
 mod diff;
 mod json;
 mod jsonl;
+mod minimal;
 mod order;
 mod recap;
 #[cfg(test)]
 mod sample;
 mod stats;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use tokio::sync::mpsc::UnboundedReceiver;
 
 pub use body::{pretty, pretty_json};
 pub use order::{Order, Step, TaskResults};
@@ -45,8 +45,8 @@ pub trait Report: Send {
 pub struct Summary {
     pub recap: Recap,
     pub custom_stats: CustomStats,
-    /// What the connections have cost, in the order in which they were closed.
-    pub costs: Vec<(Arc<str>, Counters)>,
+    /// What the connections to each host have cost.
+    pub costs: BTreeMap<Arc<str>, Counters>,
 }
 
 /// How reports show things.
@@ -91,6 +91,12 @@ pub const FORMATS: &[Format] = &[
         new: |look| Box::new(condensed::Condensed::new(look)),
     },
     Format {
+        name: "minimal",
+        callbacks: &["minimal", "ansible.builtin.minimal", "oneline", "ansible.builtin.oneline"],
+        summary: "the text of `ansible`: host, result, nothing else",
+        new: |look| Box::new(minimal::Minimal::new(look)),
+    },
+    Format {
         name: "json",
         callbacks: &["json", "ansible.posix.json"],
         summary: "one JSON document at the end, as Ansible's json callback gives it",
@@ -119,34 +125,28 @@ pub fn format_of_callback(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.callbacks.contains(&name) || format.name == name)
 }
 
-/// Follows a run to its end; returns what it came to.
-pub async fn follow(mut events: UnboundedReceiver<Event>, report: &mut dyn Report, ui: &mut Ui) -> Summary {
-    let mut teller = Teller::default();
-    while let Some(event) = events.recv().await {
-        teller.tell(event, report, ui);
-        while let Ok(event) = events.try_recv() {
-            teller.tell(event, report, ui);
-        }
-        ui.flush();
-    }
-    teller.end(report, ui)
-}
-
 /// Hands events to a report in the order it wants, and keeps count.
 #[derive(Default)]
 pub struct Teller {
     order: Order,
     summary: Summary,
+    has_begun: bool,
 }
 
 impl Teller {
     pub fn tell(&mut self, event: Event, report: &mut dyn Report, ui: &mut Ui) {
+        self.has_begun |= matches!(event, Event::PlayStarted { .. });
         self.summary.recap.event(&event);
         match &event {
             Event::CustomStats { host, data, aggregate } => {
                 self.summary.custom_stats.add(host.clone(), data, *aggregate);
             }
-            Event::HostCost { host, counters } => self.summary.costs.push((Arc::clone(host), *counters)),
+            Event::HostCost { host, counters } => {
+                let cost = self.summary.costs.entry(Arc::clone(host)).or_default();
+                cost.round_trips += counters.round_trips;
+                cost.bytes_sent += counters.bytes_sent;
+                cost.bytes_received += counters.bytes_received;
+            }
             _ => {}
         }
         if report.wants_them_as_they_come() {
@@ -155,6 +155,11 @@ impl Teller {
         }
         let steps = self.order.push(event);
         show(steps, report, ui);
+    }
+
+    /// True once a play has begun.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     pub fn end(mut self, report: &mut dyn Report, ui: &mut Ui) -> Summary {

@@ -10,6 +10,7 @@ mod error;
 mod eval;
 mod filters;
 mod globals;
+mod jmespath;
 mod lookups;
 mod methods;
 mod parse;
@@ -62,6 +63,9 @@ pub struct Context {
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
     rendered: Option<Arc<Rendered>>,
+    /// True while an expression is evaluated that came out of a template, perhaps from a host's
+    /// output: it must not run commands or read files of the controller.
+    from_data: bool,
 }
 
 /// What evaluations want to be said, each thing once. Clones share what they collect.
@@ -115,7 +119,7 @@ pub fn check_syntax(text: &str, kind: Kind) -> Result<()> {
 
 impl Context {
     pub fn new(scope: Arc<dyn Scope>, search: Arc<SearchPath>, warnings: Warnings) -> Self {
-        Context { scope, search, warnings, file_kind: "files", trail: None, rendered: None }
+        Context { scope, search, warnings, file_kind: "files", trail: None, rendered: None, from_data: false }
     }
 
     /// The value with all templates in it rendered, in lists, maps and their keys too. A text that is
@@ -199,7 +203,7 @@ impl Context {
                     if rendered.is_empty() {
                         return Ok(false);
                     }
-                    context.evaluate_expression(rendered)?
+                    Context { from_data: true, ..context }.evaluate_expression(rendered)?
                 }
                 other => other,
             }
@@ -291,7 +295,7 @@ impl Context {
             return Err(TemplateError::failed(format!("variables use each other too deeply: {names}")));
         }
         let trail = Trail { name: Arc::from(name), text: text.clone(), depth, outer: self.trail.clone() };
-        Ok(Context { trail: Some(Arc::new(trail)), ..self.clone() })
+        Ok(Context { trail: Some(Arc::new(trail)), from_data: false, ..self.clone() })
     }
 
     fn trail_names(&self, last: &str) -> String {
@@ -365,6 +369,19 @@ impl Context {
             _ => self.search.find("templates", name).filter(|path| path.is_file()),
         }
     }
+}
+
+/// The list or map that a text spells in Python's or JSON's way: `['a', 1]`, `{"a": true}`.
+///
+/// Before 2.19, Ansible took such results of templates for the value; who needs a list or map and
+/// is given a text may ask here. `None` if the text is anything else, or more than literals.
+pub fn literal(text: &str) -> Option<Value> {
+    let text = text.trim();
+    let brackets = (text.starts_with('[') && text.ends_with(']')) || (text.starts_with('{') && text.ends_with('}'));
+    if !brackets {
+        return None;
+    }
+    parse::literal(text)
 }
 
 /// As many newlines at the end as the template has: those after a final block tag are kept too.

@@ -194,6 +194,29 @@ pub fn expression(text: &str) -> Result<Arc<Expression>> {
     )
 }
 
+/// The value of a text that is nothing but literals.
+pub fn literal(text: &str) -> Option<Value> {
+    fn constant(expression: &Expression) -> Option<Value> {
+        match &*expression.kind {
+            ExpressionKind::Constant(value) => Some(value.clone()),
+            ExpressionKind::Negate(operand) => crate::template::eval::operators::negate(&constant(operand)?).ok(),
+            ExpressionKind::List(items) | ExpressionKind::Tuple(items) => {
+                items.iter().map(constant).collect::<Option<Vec<_>>>().map(Value::list)
+            }
+            ExpressionKind::Map(entries) => entries
+                .iter()
+                .map(|(key, value)| Some((constant(key)?, constant(value)?)))
+                .collect::<Option<_>>()
+                .map(Value::map),
+            // as JSON spells it
+            ExpressionKind::Variable(name) if &**name == "null" => Some(Value::Null),
+            _ => None,
+        }
+    }
+    let parsed = machinery::parse_expr(text).ok()?;
+    constant(&convert_expression(&parsed).ok()?)
+}
+
 fn parse_template(text: &str, name: &str, syntax: &Syntax) -> Result<Template> {
     let config = syntax.config()?;
     let text = if text.contains('\r') {

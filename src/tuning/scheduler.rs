@@ -1,7 +1,7 @@
 //! I/O schedulers of block devices and their queue attributes (kernel: block/switching-sched, ABI sysfs-block).
 
 use crate::error::{Error, Result};
-use crate::tuning::bracket::Choice;
+use crate::tuning::bracket::{Choice, reselected};
 
 /// Requests a queue may hold with a multi-queue scheduler: 16 times the default of 128.
 pub const LARGEST_WITH_SCHEDULER: u64 = 2048;
@@ -142,12 +142,61 @@ pub fn parse_attribute(text: &str) -> Result<u64> {
     text.parse().map_err(|_| Error::input(format!("`{text}` is too large")))
 }
 
+/// True if kernels of this release print `none` before the schedulers at all times. Older ones print it last while a
+/// scheduler is selected (`elv_iosched_show`, changed in Linux 6.2).
+pub fn prints_none_first(release: &str) -> bool {
+    let mut numbers = release.trim().split(|c: char| !c.is_ascii_digit()).map_while(|word| word.parse::<u32>().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 2)
+}
+
+/// What the kernel prints once `word` is selected, given what it printed before.
+///
+/// `none_first` decides where the text itself does not tell; see [`prints_none_first`].
+pub fn shown_after(text: &str, word: &str, none_first: bool) -> String {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let stays = match words.iter().position(|word| word.trim_matches(['[', ']']) == "none") {
+        None => true,
+        Some(0) if words[0] == "[none]" => none_first,
+        Some(index) => index == 0,
+    };
+    if stays {
+        return reselected(text, word);
+    }
+    let bare = words.iter().map(|word| word.trim_matches(['[', ']'])).filter(|word| *word != "none");
+    let others: String =
+        bare.map(|other| if other == word { format!("[{other}] ") } else { format!("{other} ") }).collect();
+    if word == "none" { format!("[none] {others}") } else { format!("{others}none") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn choice(text: &str) -> Choice {
         Choice::parse(text).expect("a choice")
+    }
+
+    #[test]
+    fn none_moves_on_older_kernels() {
+        let cases = [
+            ("[none] mq-deadline kyber bfq ", "mq-deadline", false, "[mq-deadline] kyber bfq none"),
+            ("[none] mq-deadline kyber bfq ", "mq-deadline", true, "none [mq-deadline] kyber bfq "),
+            ("[mq-deadline] kyber bfq none", "none", false, "[none] mq-deadline kyber bfq "),
+            ("[mq-deadline] kyber bfq none", "bfq", true, "mq-deadline kyber [bfq] none"),
+            ("none [mq-deadline] kyber", "kyber", false, "none mq-deadline [kyber]"),
+            ("noop [deadline] cfq ", "noop", false, "[noop] deadline cfq "),
+        ];
+        for (before, word, none_first, after) in cases {
+            assert_eq!(shown_after(before, word, none_first), after, "{before:?} {word}");
+        }
+        for (release, none_first) in [
+            ("5.10.0-153.12.0.92.oe2203sp2.aarch64", false),
+            ("6.1.0-13-amd64", false),
+            ("6.2", true),
+            ("6.18.5", true),
+        ] {
+            assert_eq!(prints_none_first(release), none_first, "{release}");
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct Runtime {
 /// What one invocation adds to the variables, or may add once it is done.
 #[derive(Debug, Clone)]
 pub enum Delta {
-    Known(Additions),
+    Known(Arc<Additions>),
     Pending(Pending),
 }
 

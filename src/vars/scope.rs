@@ -173,7 +173,7 @@ impl TaskScope {
     /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
     fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let whole = name == "ansible_facts";
-        let Some(bare) = name.strip_prefix("ansible_") else { return Ok(None) };
+        let Some(bare) = name.strip_prefix("ansible_").filter(|_| !is_about_connection(name)) else { return Ok(None) };
         for delta in self.ahead.iter().rev() {
             match delta.as_ref() {
                 Delta::Known(additions) if !whole => {
@@ -363,4 +363,23 @@ impl Object for AllVars {
     fn keys(&self) -> Vec<Value> {
         self.scope.names().into_iter().map(Value::from).collect()
     }
+}
+/// True for the variables that say how a host is reached and how another user is become. Facts never set these, as with
+/// Ansible: a host must not decide it. So they need not wait for facts either.
+fn is_about_connection(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "ansible_connection",
+        "ansible_host",
+        "ansible_port",
+        "ansible_user",
+        "ansible_password",
+        "ansible_timeout",
+        "ansible_private_key_file",
+        "ansible_host_key_checking",
+        "ansible_shell_type",
+        "ansible_shell_executable",
+    ];
+    NAMES.contains(&name)
+        || name.starts_with("ansible_become")
+        || (name.starts_with("ansible_ssh_") && !name.starts_with("ansible_ssh_host_key_"))
 }

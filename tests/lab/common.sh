@@ -1,4 +1,5 @@
-# What the scripts of the lab share. shellcheck shell=sh disable=SC2034
+# shellcheck shell=sh disable=SC2034
+# What the scripts of the lab share.
 lab=${TRIMTAB_LAB:-/run/trimtab-lab}             # everything of the hosts that run: a tmpfs
 cache=${TRIMTAB_LAB_CACHE:-/var/cache/trimtab-lab} # what takes long to make: the hosts' root, the compiled helpers
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
@@ -19,7 +20,8 @@ hierarchies() {
 
 live_hosts() {
     for file in "$lab"/hosts/*/run.pid; do
-        [ -e "$file" ] && kill -0 "$(cat "$file")" 2>/dev/null && basename "$(dirname "$file")"
+        [ -e "$file" ] || continue
+        directory=${file%/*}
+        ! kill -0 "$(cat "$file")" 2>/dev/null || printf '%s ' "${directory##*/}"
     done
-    return 0
 }

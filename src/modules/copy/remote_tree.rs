@@ -129,8 +129,14 @@ pub async fn copy(
     };
     let (change, after) = match there {
         None => {
-            let made = new_directories(&missing, above.as_ref(), &me, &Permissions::default());
-            let (change, after) = plan_whole(source, &dest, &top, &me, &permissions, &made);
+            // mode is for the directory that the task names, which may be the one that the copy goes into
+            let named = missing.last() == Some(&placement.dest);
+            let (outer, inner) = missing.split_at(missing.len() - usize::from(named));
+            let mut made = new_directories(outer, above.as_ref(), &me, &Permissions::default());
+            let around = made.last().map(|last| last.after.clone()).or(above);
+            made.extend(new_directories(inner, around.as_ref(), &me, &permissions));
+            let own = if named { permissions.with_mode(None) } else { permissions.clone() };
+            let (change, after) = plan_whole(source, &dest, &top, &me, &own, &made);
             (Some(change), after)
         }
         Some(there) if there.kind != FileKind::Directory => {

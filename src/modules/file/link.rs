@@ -189,7 +189,8 @@ pub async fn ensure_hard(task: &Task, source: Option<Source>) -> Result<Outcome,
     difference.attributes(there, &after);
     let change = join_changes(change, attributes);
     let outcome = finish(&task.host, change, difference).await?;
-    Ok(describe(outcome.with("dest", path.as_str()).with("src", source.written.as_str()), Some(&after)))
+    let outcome = describe(outcome.with("dest", path.as_str()).with("src", source.written.as_str()), Some(&after));
+    Ok(outcome.with("state", "hard"))
 }
 
 fn plan_hard(task: &Task, source: &Source, there: &FileAttributes) -> Change {

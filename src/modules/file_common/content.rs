@@ -6,7 +6,7 @@ use sha1::Digest;
 
 use crate::connect::shell::{Response, quote};
 use crate::host::reads::{FileAttributes, FileKind};
-use crate::host::{Change, Difference, Failure, Footprint, Inverse, Query, Step};
+use crate::host::{Change, Difference, Failure, Footprint, Inverse, Query, Step, Withheld};
 
 use super::account::Myself;
 use super::path::{join, parent};
@@ -163,7 +163,8 @@ impl Write {
         if after.uid != me.user.id {
             format!("chown {}:{} \"$t\" || exit", after.uid, after.gid)
         } else if after.gid != me.group.id {
-            format!("chgrp {} \"$t\" || exit", after.gid)
+            // a setgid directory has given it already, and who is not in the group could not
+            format!("[ \"$(stat -c %g \"$t\")\" = {0} ] || chgrp {0} \"$t\" || exit", after.gid)
         } else {
             format!("[ -G \"$t\" ] || chgrp {} \"$t\" || exit", after.gid)
         }
@@ -376,16 +377,16 @@ pub fn difference(headers: (&str, &str), before: Option<&[u8]>, before_is_large:
         Difference { before_header: headers.0.to_owned(), after_header: headers.1.to_owned(), ..Difference::default() };
     let before = before.unwrap_or_default();
     if before_is_large || before.len() > SHOWN_BYTES {
-        difference.notes.push(format!("diff skipped: destination file size is greater than {SHOWN_BYTES}"));
+        difference.withheld.push(Withheld::DestinationLarger(SHOWN_BYTES));
     } else if is_binary(before) {
-        difference.notes.push("diff skipped: destination file appears to be binary".to_owned());
+        difference.withheld.push(Withheld::DestinationBinary);
     }
     if after.len() > SHOWN_BYTES {
-        difference.notes.push(format!("diff skipped: source file size is greater than {SHOWN_BYTES}"));
+        difference.withheld.push(Withheld::SourceLarger(SHOWN_BYTES));
     } else if after.contains(&0) {
-        difference.notes.push("diff skipped: source file appears to be binary".to_owned());
+        difference.withheld.push(Withheld::SourceBinary);
     }
-    if difference.notes.is_empty() {
+    if difference.withheld.is_empty() {
         difference.before = String::from_utf8_lossy(before).into_owned();
         difference.after = String::from_utf8_lossy(after).into_owned();
     }
@@ -438,11 +439,12 @@ mod tests {
     #[test]
     fn binary_and_large_content_is_not_shown() {
         let shown = difference(("d", "s"), Some(b"a\n"), false, b"b\n");
-        assert_eq!((shown.before.as_str(), shown.after.as_str(), shown.notes.len()), ("a\n", "b\n", 0));
+        assert_eq!((shown.before.as_str(), shown.after.as_str(), shown.withheld.len()), ("a\n", "b\n", 0));
         let binary = difference(("d", "s"), Some(b"a\0"), false, b"b\n");
-        assert_eq!(binary.notes, ["diff skipped: destination file appears to be binary"]);
+        assert_eq!(binary.withheld, [Withheld::DestinationBinary]);
+        assert_eq!(binary.to_value().get("dst_binary"), Some(&1.into()));
         assert_eq!(binary.after, "");
         let large = difference(("d", "s"), None, true, &[b'x'; 104_449]);
-        assert_eq!(large.notes.len(), 2);
+        assert_eq!(large.withheld.len(), 2);
     }
 }

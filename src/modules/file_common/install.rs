@@ -169,7 +169,7 @@ pub fn plan(
     };
     let large = seen.here.as_ref().is_some_and(|here| here.kind == FileKind::File) && seen.content.is_none();
     let mut change = write.change(me);
-    let header = if seen.here.is_some() { seen.path.as_str() } else { "before" };
+    let header = if seen.here.is_some() { seen.path.as_str() } else { "" };
     change.differences.push(match source.content.bytes() {
         Some(new) => difference((header, &source.shown), seen.content.as_deref(), large, new),
         // Ansible shows nothing of a copy within the host
@@ -257,6 +257,8 @@ pub async fn put(host: &Host, placement: &Placement, mut place: Place, source: S
         if let Some(bytes) = source.content.bytes() {
             outcome = outcome.with("md5sum", md5(bytes));
         }
+    } else {
+        outcome = outcome.with("path", place.seen.path.as_str());
     }
     outcome = answer(outcome, &place).with("checksum", source.content.sha1());
     if let Some(backup) = planned.backup {

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value as Json;
 
 use crate::connect::shell::quote;
-use crate::host::reads::{FileAttributes, FileKind};
-use crate::host::{Difference, Failure, Host, Step};
+use crate::host::reads::{FileAttributes, FileKind, Script};
+use crate::host::{Difference, Failure, Footprint, Host, Step};
 use crate::modules::{Arg, Args, Outcome, Type};
 
 use super::account::{Account, Database, FindAccount, Myself};
@@ -38,8 +38,8 @@ pub struct Permissions {
 impl Permissions {
     /// Reads the arguments `mode`, `owner` and `group`, and asks the host for the numbers behind names.
     pub async fn read(args: &Args, host: &Host) -> Result<Permissions, Failure> {
-        refuse(args, &["seuser", "serole", "setype", "selevel"], "set the label with `chcon` or `semanage fcontext`")?;
         refuse(args, &["attributes"], "set the flags with `chattr`")?;
+        refuse_label(args, host).await?;
         let mode = match args.get("mode") {
             Some(value) if !value.to_text().is_empty() => Some(Mode::parse(value)?),
             _ => None,
@@ -116,8 +116,8 @@ pub fn newborn(kind: FileKind, me: &Myself, directory: Option<&FileAttributes>) 
 pub fn commands(path: &str, before: &FileAttributes, after: &FileAttributes) -> String {
     let path = quote(path);
     let mut commands = Vec::new();
-    let owner = (before.uid != after.uid).then(|| after.uid.to_string()).unwrap_or_default();
-    let group = (before.gid != after.gid).then(|| format!(":{}", after.gid)).unwrap_or_default();
+    let owner = if before.uid == after.uid { String::new() } else { after.uid.to_string() };
+    let group = if before.gid == after.gid { String::new() } else { format!(":{}", after.gid) };
     let changes_owner = !owner.is_empty() || !group.is_empty();
     if changes_owner {
         commands.push(format!("chown -h {owner}{group} {path}"));
@@ -196,7 +196,7 @@ impl StateDifference {
     }
 
     pub fn into_difference(self) -> Difference {
-        self.with_headers("before".to_owned(), "after".to_owned())
+        self.with_headers(String::new(), String::new())
     }
 }
 
@@ -226,6 +226,25 @@ pub fn describe(outcome: Outcome, attributes: Option<&FileAttributes>) -> Outcom
         FileKind::File => outcome.with("size", attributes.size),
         FileKind::Link => outcome.with("size", attributes.target.len()),
         _ => outcome,
+    }
+}
+
+/// The parts of a label mean nothing on a host without SELinux, as in Ansible; on others they are refused.
+async fn refuse_label(args: &Args, host: &Host) -> Result<(), Failure> {
+    const PARTS: [&str; 4] = ["seuser", "serole", "setype", "selevel"];
+    let given = |name: &&str| args.str(name).is_some_and(|text| !text.is_empty());
+    if !PARTS.iter().any(given) {
+        return Ok(());
+    }
+    let read = Script { text: "[ -e /sys/fs/selinux/enforce ]".to_owned(), footprint: Footprint::nothing() };
+    if host.read(read).await?.success() {
+        refuse(
+            args,
+            &PARTS,
+            "the host has SELinux: set the label with `semanage fcontext` and `restorecon`, or with `chcon`",
+        )
+    } else {
+        Ok(())
     }
 }
 
@@ -278,6 +297,6 @@ mod tests {
         difference.set("owner", 0, 0);
         let shown = difference.into_difference();
         assert_eq!(shown.before, "{\n    \"mode\": \"0644\",\n    \"path\": \"/x\"\n}\n");
-        assert_eq!((shown.before_header.as_str(), shown.after_header.as_str()), ("before", "after"));
+        assert_eq!(shown.before_header, "", "Ansible gives these no header");
     }
 }

@@ -27,6 +27,16 @@ fn a_task_that_is_wrong() {
             "- meta: noop\n      register: a-b",
             "play.yml:4:17: `a-b` cannot be the name of a variable (names consist of letters, digits and `_`, and do not begin with a digit)",
         ),
+        ("- include_role: {name: x, tasks_from: [a]}", "play.yml:3:43: `tasks_from` takes text, not a list"),
+        (
+            "- debug: {_ansible_x: 1}",
+            "play.yml:3:15: `_ansible_x` cannot be the name of an argument (names that begin with `_ansible_` are reserved)",
+        ),
+        (
+            "- meta: noop\n      sudo: yes",
+            "play.yml:4:7: unknown keyword `sudo` on a task (it is written `become: true` now)",
+        ),
+        ("- block: '{{ x }}'", "play.yml:3:14: `block` takes a list of tasks, not `{{ x }}`"),
         ("- meta: [noop]", "play.yml:3:7: `meta` takes a mapping of arguments or text, not a list"),
         ("- meta: flush_handler", "play.yml:3:13: `meta` cannot do `flush_handler` (did you mean `flush_handlers`?)"),
         ("- reboot", "play.yml:3:7: a task is a mapping, not text (write `- reboot:` if `reboot` is the module)"),
@@ -98,6 +108,18 @@ fn a_play_that_is_wrong() {
         ),
         ("- hosts: all\n  vars: [a]", "play.yml:2:10: `vars` takes a mapping of variables, not text"),
         ("- hosts: all\n  vars_prompt: [{prompt: x}]", "play.yml:2:17: an entry of `vars_prompt` needs a `name`"),
+        (
+            "- hosts: all\n  handlers: [{include_role: {name: x}}]",
+            "play.yml:2:15: a role cannot be a handler (notify handlers of the role, or include a file of tasks)",
+        ),
+        (
+            "- hosts: all\n  handlers: [{block: [{block: []}]}]",
+            "play.yml:2:23: a block cannot be a handler (blocks can group handlers, but not within other blocks)",
+        ),
+        (
+            "- name: x\n  command: ls\n  when: y",
+            "play.yml:2:3: a playbook is a list of plays, but this is a task (put it under `tasks` of a play that says on which `hosts`)",
+        ),
     ];
     for (text, expected) in cases {
         let project = Project::new(&[("play.yml", text)]);

@@ -2,6 +2,7 @@
 
 mod checks;
 mod errors;
+mod generated;
 mod roles;
 mod structure;
 

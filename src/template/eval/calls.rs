@@ -164,17 +164,16 @@ impl Evaluator<'_> {
         Ok(out.into_value())
     }
 
-    fn call_method(&mut self, receiver: Value, name: &Arc<str>, arguments: Arguments) -> Result<Value> {
+    fn call_method(&mut self, mut receiver: Value, name: &Arc<str>, arguments: Arguments) -> Result<Value> {
         match &receiver {
             Value::Undefined(reason) => return Err(TemplateError::undefined(reason)),
             Value::List(_) => {
-                if let Some(result) = self.change_list(&receiver, name, &arguments)? {
+                if let Some(result) = self.change_list(&mut receiver, name, &arguments)? {
                     return Ok(result);
                 }
             }
-            Value::Map(map) => {
-                let map = Arc::clone(map);
-                if let Some(result) = self.map_method(&receiver, &map, name, &arguments)? {
+            Value::Map(_) => {
+                if let Some(result) = self.map_method(&mut receiver, name, &arguments)? {
                     return Ok(result);
                 }
                 if !methods::exists(&receiver, name) {
@@ -253,18 +252,20 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Methods of a dict that give its own elements, or change it.
+    /// Methods of a dict that give its own elements, or change it. A change takes the receiver, so
+    /// that a dict nobody else holds is changed in place.
     fn map_method(
         &mut self,
-        receiver: &Value,
-        map: &Arc<Map>,
+        receiver: &mut Value,
         name: &str,
         (positional, named): &Arguments,
     ) -> Result<Option<Value>> {
+        let Value::Map(map) = &*receiver else { return Ok(None) };
         let first = positional.first();
+        let found = first.and_then(|key| map.get(key)).cloned();
         Ok(Some(match (name, first) {
-            ("get", Some(key)) => match map.get(key) {
-                Some(value) => self.read(value.clone())?,
+            ("get", Some(_)) => match found {
+                Some(value) => self.read(value)?,
                 None => {
                     let named = named.iter().find(|(name, _)| &**name == "default").map(|(_, value)| value);
                     positional.get(1).or(named).cloned().unwrap_or(Value::Null)
@@ -279,43 +280,28 @@ impl Evaluator<'_> {
                     .collect::<Result<_>>()?,
             ),
             ("update", _) => {
-                let mut entries = Map::new();
-                if let Some(value) = first {
-                    match as_map(value)? {
-                        Some(map) => entries.extend(map.into_owned()),
-                        None => {
-                            for pair in iterate(value)? {
-                                match <[Value; 2]>::try_from(iterate(&pair)?) {
-                                    Ok([key, value]) => entries.insert(key, value),
-                                    Err(_) => {
-                                        return Err(TemplateError::failed("`update` needs a map or pairs"));
-                                    }
-                                };
-                            }
-                        }
-                    }
-                }
+                let mut entries = first.map_or_else(|| Ok(Map::new()), pairs)?;
                 entries.extend(named.iter().map(|(name, value)| (Value::from(&**name), value.clone())));
-                self.changes.change_map(receiver.clone(), |map| map.extend(entries));
+                self.changes.change_map(std::mem::take(receiver), |map| map.extend(entries));
                 Value::Null
             }
-            ("setdefault", Some(key)) => match map.get(key) {
-                Some(value) => self.read(value.clone())?,
+            ("setdefault", Some(key)) => match found {
+                Some(value) => self.read(value)?,
                 None => {
                     let value = positional.get(1).cloned().unwrap_or(Value::Null);
                     let (key, stored) = (key.clone(), value.clone());
-                    self.changes.change_map(receiver.clone(), |map| map.insert(key, stored));
+                    self.changes.change_map(std::mem::take(receiver), |map| map.insert(key, stored));
                     value
                 }
             },
             ("__setitem__", Some(key)) => {
                 let (key, value) = (key.clone(), positional.get(1).cloned().unwrap_or(Value::Null));
-                self.changes.change_map(receiver.clone(), |map| map.insert(key, value));
+                self.changes.change_map(std::mem::take(receiver), |map| map.insert(key, value));
                 Value::Null
             }
-            ("pop" | "__delitem__", Some(key)) => match map.get(key).cloned() {
+            ("pop" | "__delitem__", Some(key)) => match found {
                 Some(value) => {
-                    self.changes.change_map(receiver.clone(), |map| map.shift_remove(key));
+                    self.changes.change_map(std::mem::take(receiver), |map| map.shift_remove(key));
                     self.read(value)?
                 }
                 None => match positional.get(1) {
@@ -326,36 +312,32 @@ impl Evaluator<'_> {
             ("popitem", None) => match map.last() {
                 Some((key, value)) => {
                     let pair = Value::list(vec![key.clone(), self.read(value.clone())?]);
-                    self.changes.change_map(receiver.clone(), |map| map.pop());
+                    self.changes.change_map(std::mem::take(receiver), |map| map.pop());
                     pair
                 }
                 None => return Err(TemplateError::failed("popitem(): dictionary is empty")),
             },
             ("clear", None) => {
-                self.changes.change_map(receiver.clone(), Map::clear);
+                self.changes.change_map(std::mem::take(receiver), Map::clear);
                 Value::Null
             }
             _ => return Ok(None),
         }))
     }
 
-    /// Methods of a list that change it.
-    fn change_list(&mut self, receiver: &Value, name: &str, arguments: &Arguments) -> Result<Option<Value>> {
+    /// Methods of a list that change it; they take the receiver, so that a list nobody else holds
+    /// is changed in place.
+    fn change_list(&mut self, receiver: &mut Value, name: &str, arguments: &Arguments) -> Result<Option<Value>> {
         let (positional, named) = arguments;
-        let items = match receiver {
-            Value::List(items) => Arc::clone(items),
-            _ => return Ok(None),
-        };
-        let receiver = receiver.clone();
+        let Value::List(items) = &*receiver else { return Ok(None) };
         let changes = &mut self.changes;
         match (name, positional.as_slice()) {
             ("append", [value]) => {
-                drop(items);
-                changes.change_list(receiver, |items| items.push(value.clone()));
+                changes.change_list(std::mem::take(receiver), |items| items.push(value.clone()));
             }
             ("extend", [values]) => {
                 let values = iterate(values)?;
-                changes.change_list(receiver, |items| items.extend(values));
+                changes.change_list(std::mem::take(receiver), |items| items.extend(values));
             }
             ("insert", [index, value]) => {
                 let Some(index) = index.as_int() else {
@@ -363,7 +345,7 @@ impl Evaluator<'_> {
                 };
                 let length = items.len() as i64;
                 let place = if index < 0 { (index + length).max(0) } else { index.min(length) } as usize;
-                changes.change_list(receiver, |items| items.insert(place, value.clone()));
+                changes.change_list(std::mem::take(receiver), |items| items.insert(place, value.clone()));
             }
             ("pop", arguments) => {
                 let index = match arguments.first() {
@@ -377,8 +359,8 @@ impl Evaluator<'_> {
                         "pop index out of range"
                     }));
                 };
-                drop(items);
-                let popped = changes.change_list(receiver, |items| items.remove(place)).unwrap_or_default();
+                let popped =
+                    changes.change_list(std::mem::take(receiver), |items| items.remove(place)).unwrap_or_default();
                 return self.read(popped).map(Some);
             }
             ("remove", [value]) => {
@@ -390,25 +372,40 @@ impl Evaluator<'_> {
                     }
                 }
                 match place {
-                    Some(place) => changes.change_list(receiver, |items| items.remove(place)),
+                    Some(place) => changes.change_list(std::mem::take(receiver), |items| items.remove(place)),
                     None => return Err(TemplateError::failed("list.remove(x): x not in list")),
                 };
             }
             ("clear", []) => {
-                changes.change_list(receiver, Vec::clear);
+                changes.change_list(std::mem::take(receiver), Vec::clear);
             }
             ("reverse", []) => {
-                changes.change_list(receiver, |items| items.reverse());
+                changes.change_list(std::mem::take(receiver), |items| items.reverse());
             }
             ("sort", []) => {
                 let reverse = named.iter().any(|(name, value)| &**name == "reverse" && value.is_truthy());
                 let sorted = crate::template::filters::sorted(items.to_vec(), reverse)?;
-                changes.change_list(receiver, |items| *items = sorted);
+                changes.change_list(std::mem::take(receiver), |items| *items = sorted);
             }
             _ => return Ok(None),
         }
         Ok(Some(Value::Null))
     }
+}
+
+/// The entries of a map, or of a list of pairs.
+fn pairs(value: &Value) -> Result<Map> {
+    if let Some(map) = as_map(value)? {
+        return Ok(map.into_owned());
+    }
+    let mut entries = Map::new();
+    for pair in iterate(value)? {
+        match <[Value; 2]>::try_from(iterate(&pair)?) {
+            Ok([key, value]) => entries.insert(key, value),
+            Err(_) => return Err(TemplateError::failed("`update` needs a map or pairs")),
+        };
+    }
+    Ok(entries)
 }
 
 fn loop_method(state: &Loop, name: &str, arguments: Vec<Value>) -> Result<Value> {

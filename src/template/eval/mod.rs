@@ -1,7 +1,7 @@
 //! Walks the tree: statements here, expressions, calls and operators in the files beside.
 
 mod access;
-pub(in crate::template) use access::{missing_attribute, position};
+pub(in crate::template) use access::{missing_attribute, position, slice_positions};
 mod calls;
 pub(in crate::template) use calls::explain;
 mod changes;

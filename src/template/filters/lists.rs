@@ -367,6 +367,9 @@ fn zip(call: &Call<'_>, fill: Option<Value>) -> Result<Value> {
 /// More results than this are a mistake.
 const RESULT_LIMIT: usize = 5_000_000;
 
+/// Longer choices are a mistake: their number is beyond all limits.
+const CHOICE_LIMIT: usize = 500;
+
 fn product(call: &Call<'_>) -> Result<Value> {
     let mut lists = vec![call.items()?];
     for list in &call.rest {
@@ -409,6 +412,9 @@ fn choose(call: &Call<'_>, ordered: bool) -> Result<Value> {
         None if ordered => items.len(),
         None => return Err(TemplateError::failed("missing the required argument `r`")),
     };
+    if size > CHOICE_LIMIT {
+        return Err(TemplateError::failed("too many combinations"));
+    }
     fn extend(
         items: &[Value],
         size: usize,
@@ -521,10 +527,17 @@ fn random(call: &Call<'_>) -> Result<Value> {
             let start = if call.given(1).is_some() { call.required_int(1)? } else { 0 };
             let step = if call.given(2).is_some() { call.required_int(2)? } else { 1 };
             let step = if step == 0 { 1 } else { step };
-            let width = end.saturating_sub(start);
-            let count = if step > 0 { (width + step - 1).div_euclid(step) } else { (width + step + 1) / step };
+            let (low, high, stride) = (i128::from(start), i128::from(end), i128::from(step));
+            let count = if stride > 0 {
+                (high - low + stride - 1).div_euclid(stride)
+            } else {
+                (high - low + stride + 1) / stride
+            };
             match u64::try_from(count) {
-                Ok(count) if count > 0 => Ok(Value::Int(start + step * below(count)? as i64)),
+                Ok(count) if count > 0 => {
+                    let number = low + stride * i128::from(below(count)?);
+                    Ok(Value::big(num_bigint::BigInt::from(number)))
+                }
                 _ => Err(TemplateError::failed(format!("empty range for randrange({start}, {end}, {step})"))),
             }
         }

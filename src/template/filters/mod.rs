@@ -6,6 +6,7 @@ mod lists;
 mod maps;
 mod markup;
 mod math;
+mod network;
 mod paths;
 mod regex;
 mod sets;
@@ -22,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 pub use lists::{cartesian, flatten_into, subelements_of};
 pub use paths::glob;
 pub use values::parse_int;
+pub use yaml_json::{parse_json, to_compact_json};
 
 use super::call::Entry;
 use super::error::{Result, TemplateError, TemplateErrorKind};
@@ -46,6 +48,7 @@ static TABLES: &[&[Filter]] = &[
     regex::FILTERS,
     yaml_json::FILTERS,
     time::FILTERS,
+    network::FILTERS,
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Filter> {

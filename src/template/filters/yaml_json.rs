@@ -57,6 +57,15 @@ pub static FILTERS: &[Filter] = &[
             other => Ok(other.clone()),
         }
     }),
+    entry(
+        &["json_query", "community.general.json_query"],
+        &["value", "query"],
+        "what a JMESPath query finds",
+        |call| {
+            check_defined(call.value()?)?;
+            crate::template::jmespath::search(&call.required_text(1)?, &plain(call.value()?)?)
+        },
+    ),
 ];
 
 fn refuse(error: &crate::error::Error) -> TemplateError {
@@ -100,6 +109,21 @@ fn to_yaml(call: &Call<'_>, mut options: EmitOptions) -> Result<Value> {
     }
     check_defined(call.value()?)?;
     Ok(Value::from(yaml::emit(&plain(call.value()?)?, &options)))
+}
+
+/// JSON on one line without blanks.
+pub fn to_compact_json(value: &Value) -> Result<String> {
+    let layout = Layout {
+        indent: None,
+        sort_keys: false,
+        ascii: true,
+        item_separator: ",".to_owned(),
+        key_separator: ":".to_owned(),
+    };
+    check_defined(value)?;
+    let mut out = String::new();
+    write_json(&plain(value)?, &layout, 0, &mut out)?;
+    Ok(out)
 }
 
 /// How JSON is laid out; the defaults are those of Python's `json.dumps`.

@@ -7,6 +7,8 @@ mod hosts;
 mod lists;
 mod password;
 mod sequence;
+#[cfg(test)]
+mod tests;
 mod variables;
 
 use std::collections::HashMap;
@@ -81,6 +83,12 @@ pub fn call(
     mut options: Vec<(Arc<str>, Value)>,
 ) -> Result<Option<Vec<Value>>> {
     let short = short_name(name);
+    if context.from_data {
+        return Err(TemplateError::failed(format!(
+            "the condition's rendered text calls the lookup `{short}`: that is refused, it may come from a host; \
+             write the condition without `{{{{ }}}}`"
+        )));
+    }
     let Some(lookup) = by_name().get(short) else {
         if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == short) {
             return Err(TemplateError::failed(format!("the lookup `{short}` is not supported: {hint}")));

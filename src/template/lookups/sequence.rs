@@ -91,7 +91,7 @@ impl Range {
             (Some(0), None) => return Ok(()),
             (Some(count), None) => {
                 let stride = self.stride.unwrap_or(1);
-                (start.saturating_add(count.saturating_mul(stride)) - stride.signum(), stride)
+                (start.saturating_add(count.saturating_mul(stride)).saturating_sub(stride.signum()), stride)
             }
             (None, Some(end)) => (end, self.stride.unwrap_or(1)),
         };

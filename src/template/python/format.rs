@@ -1,10 +1,11 @@
-//! Pieces of Python's library: `%` and `str.format`, and its random numbers.
+//! Python's `%` and `str.format`.
 
 use num_bigint::BigInt;
 use num_traits::{Signed, ToPrimitive};
 
-use super::call::text_of;
-use super::error::{Result, TemplateError};
+use super::float_to_big;
+use crate::template::call::text_of;
+use crate::template::error::{Result, TemplateError};
 use crate::value::Value;
 
 /// Widths and precisions beyond this are refused: they are mistakes that would fill the memory.
@@ -242,11 +243,6 @@ fn float(value: &Value) -> Option<f64> {
         Value::Float(number) => Some(*number),
         other => big(other).and_then(|number| number.to_f64()),
     }
-}
-
-/// A float without its fraction, as Python's `int()`.
-pub fn float_to_big(number: f64) -> BigInt {
-    num_traits::FromPrimitive::from_f64(number.trunc()).unwrap_or_default()
 }
 
 fn float_text(number: f64, kind: char, precision: usize, alternate: bool) -> String {
@@ -487,133 +483,6 @@ fn group(text: &str, layout: &Layout) -> String {
     out + fraction
 }
 
-/// A random number below `limit` from the operating system.
-pub fn random_below(limit: u64) -> Result<u64> {
-    if limit == 0 {
-        return Err(failed("cannot choose from nothing"));
-    }
-    // numbers above the last whole multiple would favour the small ones
-    let ceiling = u64::MAX - u64::MAX % limit;
-    loop {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(|error| failed(format!("no random numbers: {error}")))?;
-        let number = u64::from_le_bytes(bytes);
-        if number < ceiling {
-            return Ok(number % limit);
-        }
-    }
-}
-
-/// Python's `random.Random(seed)`: the Mersenne Twister MT19937, seeded as Python seeds it.
-pub struct Twister {
-    state: [u32; 624],
-    index: usize,
-}
-
-impl Twister {
-    /// Seeds from a value as `random.seed(value)` (version 2) does.
-    pub fn seeded(seed: &Value) -> Result<Twister> {
-        let number = match seed {
-            Value::Str(text) => {
-                use sha2::Digest;
-                let mut bytes = text.as_str().as_bytes().to_vec();
-                let digest = sha2::Sha512::digest(&bytes);
-                bytes.extend_from_slice(&digest);
-                num_bigint::BigUint::from_bytes_be(&bytes)
-            }
-            other => match big(other) {
-                Some(number) => number.magnitude().clone(),
-                None => {
-                    return Err(failed(format!("a seed must be a text or an integer, not {}", other.type_name())));
-                }
-            },
-        };
-        let mut key = number.to_u32_digits();
-        if key.is_empty() {
-            key.push(0);
-        }
-        Ok(Self::by_array(&key))
-    }
-
-    fn by_number(seed: u32) -> Twister {
-        let mut state = [0; 624];
-        state[0] = seed;
-        for index in 1..624 {
-            let before: u32 = state[index - 1];
-            state[index] = 1_812_433_253u32.wrapping_mul(before ^ (before >> 30)).wrapping_add(index as u32);
-        }
-        Twister { state, index: 624 }
-    }
-
-    fn by_array(key: &[u32]) -> Twister {
-        let mut twister = Self::by_number(19_650_218);
-        let state = &mut twister.state;
-        let (mut i, mut j) = (1, 0);
-        for _ in 0..key.len().max(624) {
-            let before = state[i - 1];
-            state[i] = (state[i] ^ (before ^ (before >> 30)).wrapping_mul(1_664_525))
-                .wrapping_add(key[j])
-                .wrapping_add(j as u32);
-            i += 1;
-            j += 1;
-            if i >= 624 {
-                state[0] = state[623];
-                i = 1;
-            }
-            if j >= key.len() {
-                j = 0;
-            }
-        }
-        for _ in 0..623 {
-            let before = state[i - 1];
-            state[i] = (state[i] ^ (before ^ (before >> 30)).wrapping_mul(1_566_083_941)).wrapping_sub(i as u32);
-            i += 1;
-            if i >= 624 {
-                state[0] = state[623];
-                i = 1;
-            }
-        }
-        state[0] = 0x8000_0000;
-        twister
-    }
-
-    fn next(&mut self) -> u32 {
-        if self.index >= 624 {
-            for k in 0..624 {
-                let y = (self.state[k] & 0x8000_0000) | (self.state[(k + 1) % 624] & 0x7fff_ffff);
-                let twist = if y & 1 == 1 { 0x9908_b0df } else { 0 };
-                self.state[k] = self.state[(k + 397) % 624] ^ (y >> 1) ^ twist;
-            }
-            self.index = 0;
-        }
-        let mut y = self.state[self.index];
-        self.index += 1;
-        y ^= y >> 11;
-        y ^= (y << 7) & 0x9d2c_5680;
-        y ^= (y << 15) & 0xefc6_0000;
-        y ^ (y >> 18)
-    }
-
-    /// A number below `limit`, as `_randbelow` draws it.
-    pub fn below(&mut self, limit: u64) -> Result<u64> {
-        if limit == 0 {
-            return Err(failed("cannot choose from nothing"));
-        }
-        let bits = u64::BITS - limit.leading_zeros();
-        loop {
-            let number = if bits <= 32 {
-                u64::from(self.next() >> (32 - bits))
-            } else {
-                let low = u64::from(self.next());
-                low | (u64::from(self.next() >> (64 - bits)) << 32)
-            };
-            if number < limit {
-                return Ok(number);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -668,14 +537,5 @@ mod tests {
         }
         assert!(str_format("{", &[], &[]).is_err());
         assert!(str_format("{2}", &[], &[]).is_err());
-    }
-
-    /// From CPython: `random.Random('node1').randrange(60)` and `random.Random(42)`.
-    #[test]
-    fn random_numbers_are_pythons() {
-        assert_eq!(Twister::seeded(&"node1".into()).and_then(|mut twister| twister.below(60)).ok(), Some(36));
-        let mut twister = Twister::seeded(&42.into()).expect("seed");
-        let drawn: Vec<u64> = (0..5).filter_map(|_| twister.below(100).ok()).collect();
-        assert_eq!(drawn, [81, 14, 3, 94, 35]);
     }
 }

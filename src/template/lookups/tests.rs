@@ -1,0 +1,163 @@
+//! Lookups against files of a directory of their own.
+
+use std::sync::Arc;
+
+use crate::template::{Context, Scope, SearchPath, Warnings, lookup};
+use crate::value::{Interruption, Value, object};
+
+struct Groups;
+
+impl Scope for Groups {
+    fn get(&self, name: &str) -> Result<Option<Value>, Interruption> {
+        let hosts = |names: &[&str]| Value::list(names.iter().map(|name| Value::from(*name)).collect());
+        Ok((name == "groups").then(|| {
+            Value::map(object([
+                ("all", hosts(&["a1", "a2", "b1"])),
+                ("web", hosts(&["a1", "a2"])),
+                ("db", hosts(&["b1", "a2"])),
+            ]))
+        }))
+    }
+
+    fn names(&self) -> Vec<String> {
+        vec!["groups".to_owned()]
+    }
+}
+
+fn project(files: &[(&str, &str)]) -> (tempfile::TempDir, Context) {
+    let root = tempfile::tempdir().expect("directory");
+    for (name, text) in files {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("parent")).expect("directory");
+        std::fs::write(path, text).expect("file");
+    }
+    let search = SearchPath {
+        role_dirs: vec![root.path().join("roles/r")],
+        task_dir: Some(root.path().join("roles/r/tasks")),
+        playbook_dir: root.path().to_owned(),
+    };
+    let context = Context::new(Arc::new(Groups), Arc::new(search), Warnings::default());
+    (root, context)
+}
+
+#[track_caller]
+fn check(context: &Context, cases: &[(&str, &str)]) {
+    for (expression, expected) in cases {
+        let got = match context.expression(expression) {
+            Ok(value) => value.to_repr(),
+            Err(error) => format!("error: {}", error.message()),
+        };
+        assert!(got.starts_with(expected), "{expression}\n  expected {expected}\n  got      {got}");
+    }
+}
+
+#[test]
+fn files_are_found_by_role_and_playbook() {
+    let (root, context) = project(&[
+        ("roles/r/files/one.txt", "  role\n\n"),
+        ("files/one.txt", "playbook"),
+        ("files/conf.d/a.conf", ""),
+        ("files/conf.d/b.conf", ""),
+        ("files/conf.d/c.txt", ""),
+        ("roles/r/vars/RedHat.yml", "a: 1"),
+        ("roles/r/templates/t.j2", "{{ x | default('-') }}\n"),
+        ("secret.txt", "$ANSIBLE_VAULT;1.1;AES256\n33"),
+    ]);
+    check(
+        &context,
+        &[
+            ("lookup('file', 'one.txt')", "'  role'"),
+            ("lookup('file', 'one.txt', lstrip=true)", "'role'"),
+            ("lookup('file', 'one.txt', rstrip=false)", "'  role\\n\\n'"),
+            ("lookup('file', 'no.txt')", "error: the lookup `file` failed: the file `no.txt` was not found in "),
+            ("lookup('file', 'secret.txt')", "error: the lookup `file` failed: the file"),
+            ("query('fileglob', 'conf.d/*.conf') | map('basename') | list", "['a.conf', 'b.conf']"),
+            ("query('fileglob', '*.nope')", "[]"),
+            (
+                "query('first_found', {'files': ['Debian.yml', 'RedHat.yml'], 'paths': ['vars']}) | map('basename') | list",
+                "['RedHat.yml']",
+            ),
+            ("query('first_found', ['RedHat.yml']) | map('basename') | list", "['RedHat.yml']"),
+            ("lookup('first_found', {'files': 'x', 'skip': true})", "[]"),
+            (
+                "lookup('first_found', 'x', 'y')",
+                "error: the lookup `first_found` failed: no file was found when using first_found (x, y)",
+            ),
+            ("lookup('template', 't.j2')", "'-\\n'"),
+            ("lookup('template', 't.j2', template_vars=dict(x=5))", "'5\\n'"),
+            ("lookup('url', 'http://x')", "error: the lookup `url` is not supported"),
+            ("lookup('fil', 'x')", "error: the lookup plugin 'fil' was not found, did you mean `file`?"),
+        ],
+    );
+    let terms =
+        Value::list(vec![Value::map(object([("files", Value::list(vec!["nope".into()])), ("skip", true.into())]))]);
+    assert_eq!(lookup(&context, "first_found", terms).map(|found| found.len()).ok(), Some(0));
+    drop(root);
+}
+
+#[test]
+fn data_files_are_read() {
+    let (_root, context) = project(&[
+        ("users.ini", "[web]\nUser = ann\n# no\nport: 80\nlong = a\n  b\n[db]\nuser=bob\n"),
+        ("p.properties", "user.name=x y\n"),
+        ("t.csv", "a\t1\tx\nb\t2\ty\n"),
+        ("c.csv", "a,\"1,5\"\nb,2\n"),
+    ]);
+    check(
+        &context,
+        &[
+            ("lookup('ini', 'user', section='web', file='users.ini')", "'ann'"),
+            ("lookup('ini', 'user section=db file=users.ini')", "'bob'"),
+            ("lookup('ini', 'port', section='web', file='users.ini')", "'80'"),
+            ("lookup('ini', 'long', section='web', file='users.ini')", "'a\\nb'"),
+            ("lookup('ini', 'nope', section='web', file='users.ini', default='d')", "'d'"),
+            (
+                "lookup('ini', 'x', section='nope', file='users.ini')",
+                "error: the lookup `ini` failed: no section 'nope'",
+            ),
+            ("query('ini', '.*', section='web', file='users.ini', re=true)", "['ann', '80', 'a\\nb']"),
+            ("lookup('ini', 'user.name', type='properties', file='p.properties')", "'x y'"),
+            ("lookup('csvfile', 'b', file='t.csv')", "'2'"),
+            ("lookup('csvfile', 'b file=t.csv col=2')", "'y'"),
+            ("lookup('csvfile', 'a', file='c.csv', delimiter=',')", "'1,5'"),
+            ("lookup('csvfile', 'z', file='c.csv', delimiter=',', default='none')", "'none'"),
+            ("lookup('csvfile', '2', file='t.csv', keycol=1, col=0)", "'b'"),
+        ],
+    );
+}
+
+#[test]
+fn a_password_is_made_once_and_kept() {
+    let (root, context) = project(&[("old", "known salt=abc\n")]);
+    let first = context.expression("lookup('password', 'sub/new length=12 chars=digits')").expect("password");
+    assert_eq!(first.to_text().len(), 12);
+    assert!(first.to_text().chars().all(|digit| digit.is_ascii_digit()));
+    assert_eq!(context.expression("lookup('password', 'sub/new length=30')").ok(), Some(first));
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&root.path().join("sub/new").metadata().expect("file").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    check(
+        &context,
+        &[
+            ("lookup('password', 'old')", "'known'"),
+            ("lookup('password', '/dev/null length=5') | length", "5"),
+            ("lookup('password', '/dev/null', seed='a') == lookup('password', '/dev/null', seed='a')", "True"),
+            ("lookup('password', '/dev/null encrypt=sha512_crypt')", "error: the lookup `password` failed: `encrypt`"),
+        ],
+    );
+}
+
+#[test]
+fn hosts_are_named_by_patterns() {
+    let (_root, context) = project(&[]);
+    check(
+        &context,
+        &[
+            ("query('inventory_hostnames', 'all')", "['a1', 'a2', 'b1']"),
+            ("query('inventory_hostnames', 'all:!db')", "['a1']"),
+            ("query('inventory_hostnames', 'web:&db')", "['a2']"),
+            ("query('inventory_hostnames', '?1')", "['a1', 'b1']"),
+            ("query('inventory_hostnames', 'nope')", "[]"),
+        ],
+    );
+}
