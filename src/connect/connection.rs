@@ -270,10 +270,16 @@ impl Connection {
 
     /// The error of a shell that ended before it ever answered.
     fn lost(&self, wanted: Option<&Become>, said: &str, closed: &Closed) -> ConnectError {
+        let noise = quoted_noise(said);
+        // nologin(8): whoever was to be become, it was the login that failed
+        if said.contains("account is currently not available") {
+            return unreachable_error(format!(
+                "the login shell of this user lets nobody in{noise}; log in as another user or give this one a shell"
+            ));
+        }
         if let Some(error) = wanted.and_then(|wanted| becoming::refusal(wanted, said, closed.code)) {
             return error;
         }
-        let noise = quoted_noise(said);
         match (closed.code, &closed.reason) {
             (_, Some(reason)) => unreachable_error(format!("the connection broke: {reason}{noise}")),
             (Some(code), None) => {

@@ -4,7 +4,11 @@
 mod becoming;
 mod chain;
 mod login;
+#[path = "../support/server.rs"]
 mod server;
+#[path = "../support/skip.rs"]
+mod skip;
 mod support;
+mod target;
 mod verbs;
 mod window;
