@@ -23,7 +23,6 @@ pub struct Options {
     pub forks: usize,
     pub tags: Vec<String>,
     pub skip_tags: Vec<String>,
-    pub start_at_task: Option<String>,
     pub force_handlers: bool,
     /// The text of `--limit`, for `ansible_limit`.
     pub limit: Option<String>,
@@ -76,7 +75,6 @@ impl Default for Options {
             forks: DEFAULT_FORKS,
             tags: Vec::new(),
             skip_tags: Vec::new(),
-            start_at_task: None,
             force_handlers: false,
             limit: None,
             gathering: Gathering::Implicit,

@@ -223,7 +223,7 @@ mod tests {
         write("roles/tune/vars/more/deep/c.yml", "y: 3\n");
         write("limits.yml", "limits: {soft: 5}\n");
         write("list.yml", "- 1\n");
-        type Case<'a> = (Vec<(&'a str, Value)>, Result<&'a str, &'a str>);
+        type Case = (Vec<(&'static str, Value)>, Result<&'static str, &'static str>);
         let cases: Vec<Case> = vec![
             (vec![("file", "EulerOS.yml".into())], Ok("{'queue': 8}")),
             (vec![("file", "EulerOS.yml".into()), ("name", "tuned".into())], Ok("{'tuned': {'queue': 8}}")),

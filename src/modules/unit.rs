@@ -366,7 +366,7 @@ mod tests {
 
     #[test]
     fn only_what_differs_is_done() {
-        type Case<'a> = (Option<State>, Option<bool>, Option<bool>, UnitState, &'a [&'a str]);
+        type Case = (Option<State>, Option<bool>, Option<bool>, UnitState, &'static [&'static str]);
         let cases: &[Case] = &[
             (Some(State::Started), Some(true), None, unit("active", "enabled"), &[]),
             (Some(State::Started), Some(true), None, unit("inactive", "disabled"), &["enable", "start"]),

@@ -50,7 +50,6 @@ fn golden(name: &str) -> Json {
 /// Where neither version's answer is ours: the case, our answer, why.
 const OURS: &[(&str, &str, &str)] = &[
     ("inline-if-noelse", "\"\"", "2.19 refuses; as text as 2.16 gives it"),
-    ("lookup-env", "\"trimtab\"", "a test cannot set its environment; cargo sets CARGO_PKG_NAME"),
     ("to-datetime", "\"1 day, 0:00:00\"", "2.19 refuses to store a timedelta; as text as 2.16 gives it"),
 ];
 
@@ -71,7 +70,13 @@ fn templates_give_what_ansible_gives() {
         count += 1;
         let id = case["id"].as_str().expect("id");
         let template = case["template"].as_str().expect("template");
-        let result = context.value(&Value::written(template.replace("GOLDEN_ENV", "CARGO_PKG_NAME")));
+        let result = context.value(&Value::written(template));
+        if id == "lookup-env" {
+            // a test cannot set its environment; `PATH` is always there
+            let path = context.value(&Value::written(template.replace("GOLDEN_ENV", "PATH"))).ok();
+            assert_eq!(path, std::env::var("PATH").ok().map(Value::from));
+            continue;
+        }
         if let Some(expected) = ours.get(id) {
             let got = result.map(|value| value.to_json().to_string());
             if got.as_deref().ok() != Some(expected) {
