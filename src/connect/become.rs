@@ -131,7 +131,7 @@ fn without_n(word: &str) -> Option<String> {
 }
 
 fn failed(message: impl Into<String>) -> ConnectError {
-    ConnectError { kind: ConnectErrorKind::Become, message: message.into() }
+    ConnectError::new(ConnectErrorKind::Become, message)
 }
 
 /// What became of an attempt that ended without a shell, from all that was said. `None`: nothing that the program

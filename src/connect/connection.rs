@@ -161,10 +161,8 @@ impl Connection {
         loop {
             let Ok(event) = timeout_at(deadline, channel.event()).await else {
                 let said = format!("{stderr}\n{stdout}");
-                return Err(ConnectError {
-                    kind: ConnectErrorKind::Become,
-                    message: format!("{} gave no answer in time{}", wanted.method, quoted_noise(&said)),
-                });
+                let message = format!("{} gave no answer in time{}", wanted.method, quoted_noise(&said));
+                return Err(ConnectError::new(ConnectErrorKind::Become, message));
             };
             match event {
                 Event::Stdout(bytes) => {
@@ -250,7 +248,8 @@ impl Connection {
                     if answers.began().is_none() && features.is_none() && refused {
                         return Err(self.lost(identity.become_as.as_ref(), &noise, &closed));
                     }
-                    return Err(broken(answers.answered(), requests.len(), &noise, &closed));
+                    let error = broken(answers.answered(), requests.len(), &noise, &closed);
+                    return Err(ConnectError { answers: answers.into_responses(), ..error });
                 }
             };
             fed.map_err(|garbled| unreachable_error(format!("the host's answers make no sense: {}", garbled.0)))?;
@@ -329,5 +328,5 @@ fn quoted_noise(said: &str) -> String {
 }
 
 pub(super) fn unreachable_error(message: impl Into<String>) -> ConnectError {
-    ConnectError { kind: ConnectErrorKind::Unreachable, message: message.into() }
+    ConnectError::new(ConnectErrorKind::Unreachable, message)
 }

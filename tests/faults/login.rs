@@ -131,3 +131,24 @@ fn noise_at_login_harms_nobody() {
         fleet.holds(host, &["first", "second", "touched"]);
     }
 }
+
+/// A host that cannot be asked for its facts is told as any other, and hosts that wait for their turn get it.
+#[test]
+fn many_bad_hosts_and_one_connection_at_a_time() {
+    if !server::possible() {
+        return;
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = listener.local_addr().unwrap().port();
+    let mut fleet = Fleet::start();
+    for name in ["bad1", "bad2"] {
+        fleet.add(name, &format!("{} ansible_port={silent} ansible_timeout=1", fleet.as_root()));
+    }
+    fleet.add("bad3", &format!("{} ansible_port={}", fleet.as_root(), server::free_port()));
+    let ended = fleet.run_with(&["--forks", "1", "-e", "gather=true"]);
+    for name in ["bad1", "bad2"] {
+        ended.unreachable(name, "Gathering Facts", &["did not let us in within 1 seconds"]);
+    }
+    ended.unreachable("bad3", "Gathering Facts", &["connection refused"]);
+    assert!(ended.took < Duration::from_secs(20), "{:?}", ended.took);
+}

@@ -75,6 +75,7 @@ fn a_host_that_freezes_in_the_middle() {
     let ended = fleet.judge(ended);
     ended.unreachable("bad", "command", &["the server no longer answers", "what the rest did is unknown"]);
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
+    assert_eq!(ended.counts("bad"), [1, 1, 1, 0]);
     fleet.holds("bad", &["began", "first"]);
 }
 
@@ -90,4 +91,6 @@ fn a_shell_that_is_killed_in_the_middle() {
     fleet.add("bad", &format!("{} command={}", fleet.as_root(), crate::fleet::quoted(command)));
     let ended = fleet.run();
     ended.unreachable("bad", "command", &["what the rest did is unknown"]);
+    assert_eq!(ended.counts("bad"), [1, 1, 1, 0]);
+    fleet.holds("bad", &["first"]);
 }

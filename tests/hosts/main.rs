@@ -3,6 +3,7 @@
 
 mod becoming;
 mod chain;
+mod cost;
 mod login;
 #[path = "../support/server.rs"]
 mod server;
