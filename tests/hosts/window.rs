@@ -77,6 +77,12 @@ enum Op {
         items: Vec<u8>,
         text: u8,
     },
+    /// A kernel parameter, as far as its file goes: the kernel itself is not touched.
+    Sysctl {
+        file: u8,
+        value: u8,
+        absent: bool,
+    },
     Fail {
         kind: u8,
         ignored: bool,
@@ -122,6 +128,7 @@ fn leaf() -> impl Strategy<Value = Op> {
         2 => (0..2u8, 0..3u8).prop_map(|(fact, register)| Op::SetFact { fact, register }),
         2 => (0..4u8, 0..3u8).prop_map(|(file, register)| Op::CopyOf { file, register }),
         2 => (prop::collection::vec(0..4u8, 0..4), 0..3u8).prop_map(|(items, text)| Op::Loop { items, text }),
+        2 => (0..2u8, 0..3u8, any::<bool>()).prop_map(|(file, value, absent)| Op::Sysctl { file, value, absent }),
         1 => (0..3u8, any::<bool>()).prop_map(|(kind, ignored)| Op::Fail { kind, ignored }),
         1 => Just(Op::Flush),
     ]
@@ -218,6 +225,11 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
             Op::Loop { items, text } => format!(
                 "copy:\n    dest: '{{{{ root }}}}/{{{{ item }}}}'\n    content: \"loop {text}\\n\"\n  loop: [{}]\n  register: r0",
                 items.iter().map(|item| path(*item)).collect::<Vec<_>>().join(", ")
+            ),
+            Op::Sysctl { file, value, absent } => format!(
+                "sysctl:\n    name: vm.swappiness\n    value: '{value}'\n    sysctl_file: '{{{{ root }}}}/{}'\n    reload: false\n    sysctl_set: false\n    state: {}",
+                path(*file),
+                if *absent { "absent" } else { "present" }
             ),
             Op::Fail { kind, ignored } => {
                 let action =
