@@ -141,7 +141,11 @@ pub(super) fn refusal(wanted: &Become, said: &str, code: Option<u32>) -> Option<
     let who = &wanted.user;
     let lower = said.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.clone().next_back().unwrap_or_default();
+    // sudo may say more after what matters
+    let mut with =
+        |words: &[&str]| lines.find(|line| words.iter().any(|word| line.to_lowercase().contains(word))).unwrap_or(last);
     if has(&["a password is required", "no password was provided", "a terminal is required to read the password"])
         || has(&["no tty present and no askpass"])
     {
@@ -163,8 +167,9 @@ pub(super) fn refusal(wanted: &Become, said: &str, code: Option<u32>) -> Option<
     if has(&["not in the sudoers", "is not allowed to", "may not run sudo", "permission denied"]) {
         return Some(failed(format!("not allowed to become `{who}`: {last}")));
     }
-    if has(&["unknown user", "does not exist", "unknown uid"]) {
-        return Some(failed(format!("there is no user `{who}` to become: {last}")));
+    let nobody = ["unknown user", "does not exist", "unknown uid"];
+    if has(&nobody) {
+        return Some(failed(format!("there is no user `{who}` to become: {}", with(&nobody))));
     }
     let not_found = code == Some(127) || has(&["command not found"]);
     if not_found {
@@ -248,7 +253,11 @@ mod tests {
             ("sudo: sorry, you must have a tty to run sudo", Some(1), "sudo wants a terminal"),
             ("bob is not in the sudoers file.", Some(1), "not allowed to become `root`"),
             ("Sorry, user bob is not allowed to execute '/bin/sh' as root", Some(1), "not allowed to become `root`"),
-            ("sudo: unknown user: root", Some(1), "there is no user `root`"),
+            (
+                "sudo: unknown user: root\nsudo: error initializing audit plugin",
+                Some(1),
+                "there is no user `root` to become: sudo: unknown user: root",
+            ),
             ("su: Authentication failure", Some(1), "Missing sudo password"),
             ("sh: 1: exec: sudo: not found", Some(127), "`sudo` was not found"),
             ("something else", Some(3), "sudo ended with code 3 instead of becoming `root`: something else"),

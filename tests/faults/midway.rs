@@ -32,6 +32,8 @@ fn wait_for(path: &std::path::Path) {
         assert!(begin.elapsed() < Duration::from_secs(60), "{} never came", path.display());
         std::thread::sleep(Duration::from_millis(20));
     }
+    // and what was answered before has time to arrive
+    std::thread::sleep(Duration::from_secs(2));
 }
 
 #[test]
