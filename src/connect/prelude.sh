@@ -43,7 +43,8 @@ t_announce() {
   read -r t_x 2>/dev/null </proc/sys/kernel/random/uuid
   [ "${#t_x}" -eq 36 ] || t_x=$(od -An -N16 -tx1 </dev/urandom | tr -d ' \n')
   t_mark "b $t_base64${t_x:+ $t_x}"
-  t_k=${t_x:-$t_k} t_x=
+  [ -z "$t_x" ] || t_k=${t_x%????????????????}
+  t_l=${t_x#"$t_k"} t_x=
 }
 
 # t_batch LENGTH: stands before each long batch. A shell that reads its input byte by byte takes the batch through one
