@@ -16,8 +16,11 @@ const GATHERED_BYTES: usize = 64 * 1024;
 /// Batches from this size on are announced, see `t_batch` in the prelude.
 const ANNOUNCED: usize = 16 * 1024;
 
-/// The longest command line that carries a first batch: fits one packet of any server (RFC 4253 section 6.1).
-const COMMAND: usize = 32_000;
+/// The longest command line that carries a first batch: it fits one packet of any server (RFC 4253 section 6.1), or
+/// of OpenSSH (256 KiB, PACKET_MAX_SIZE), and one argument of `execve` on Linux (128 KiB, execve(2)).
+pub(super) fn longest_command(server_version: &str) -> usize {
+    if server_version.contains("OpenSSH") { 120_000 } else { 32_000 }
+}
 
 /// Standard input travels in `printf` calls of this many bytes each.
 const CHUNK: usize = 48 * 1024;
@@ -88,7 +91,7 @@ fn with_length(batch: String) -> Vec<u8> {
 /// A command line that answers a first batch and goes on as a shell, which knows nothing of the prelude then. OpenSSH
 /// lets no data follow a command before it has started it: this way the first batch is not late. For reads only, as
 /// others on the host can see it, and for short ones. `token` is not used again.
-pub(super) fn first_command(program: &str, token: &Token, requests: &[Request]) -> Option<String> {
+pub(super) fn first_command(program: &str, token: &Token, requests: &[Request], longest: usize) -> Option<String> {
     if !requests.iter().all(may_be_seen) {
         return None;
     }
@@ -96,7 +99,7 @@ pub(super) fn first_command(program: &str, token: &Token, requests: &[Request]) 
     text.extend_from_slice(compound(requests, Features::default(), "t_announce").as_bytes());
     text.extend_from_slice(format!("cd \"$t_home\" 2>/dev/null; exec {program}\n").as_bytes());
     let command = format!("exec {program} -c 'eval \"$(printf \"{}\")\"'", octal(&text));
-    (command.len() <= COMMAND).then_some(command)
+    (command.len() <= longest).then_some(command)
 }
 
 /// The same for the shell of another user, which `command` starts and which reads its batches from a pipe: first what
@@ -107,6 +110,7 @@ pub(super) fn first_relayed_command(
     command: &str,
     token: &Token,
     requests: &[Request],
+    longest: usize,
 ) -> Option<String> {
     if !requests.iter().all(may_be_seen) {
         return None;
@@ -118,7 +122,7 @@ pub(super) fn first_relayed_command(
         octal(&text),
         octal(command.as_bytes())
     );
-    (command.len() <= COMMAND).then_some(command)
+    (command.len() <= longest).then_some(command)
 }
 
 /// True for a read that others on the host may see in a list of processes.

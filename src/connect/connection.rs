@@ -121,7 +121,10 @@ impl Connection {
             Some(client) => {
                 let mut waits = false;
                 let opening = client.open(|late| {
-                    let first = late.then(|| first_command(&self.program, client.user(), identity, requests));
+                    let first = late.then(|| {
+                        let longest = batch::longest_command(&client.version());
+                        first_command(&self.program, client.user(), identity, requests, longest)
+                    });
                     match first.flatten() {
                         Some((command, first)) => {
                             self.counters.bytes_sent += command.len() as u64;
@@ -290,13 +293,19 @@ impl Connection {
 }
 
 /// The command that brings a first batch with it, if that batch may go so, see [`batch::first_command`].
-fn first_command(program: &str, login_user: &str, identity: &Identity, requests: &[Request]) -> Option<(String, Sent)> {
+fn first_command(
+    program: &str,
+    login_user: &str,
+    identity: &Identity,
+    requests: &[Request],
+    longest: usize,
+) -> Option<(String, Sent)> {
     let token = random_token().ok()?;
     let command = match &identity.become_as {
-        None => batch::first_command(program, &token, requests)?,
+        None => batch::first_command(program, &token, requests, longest)?,
         Some(wanted) => {
             let command = becoming::unasked(wanted, program, login_user)?;
-            batch::first_relayed_command(program, &command, &token, requests)?
+            batch::first_relayed_command(program, &command, &token, requests, longest)?
         }
     };
     Some((command, Sent { token, stays: identity.become_as.is_some() }))

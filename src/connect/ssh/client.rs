@@ -117,6 +117,11 @@ impl Client {
         &self.user
     }
 
+    /// The server's version line (RFC 4253 section 4.2).
+    pub(in crate::connect) fn version(&self) -> String {
+        locked(&self.notes).version.clone()
+    }
+
     /// Starts a command line in a new channel. Nothing here waits for the server's reply to that, but the protocol
     /// may: `command` is told whether the server lets no data follow before it has started the command (a window of
     /// zero, as OpenSSH has it), which makes the first data one round trip late.
