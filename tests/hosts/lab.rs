@@ -20,7 +20,7 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const HOSTS: [(&str, &str); 3] = [("kp001", "enp125s0f0"), ("kp002", "enp125s0f0"), ("in001", "ens1f0")];
 const CONTAINER: &str = "/sys/fs/cgroup/cpuset/kubepods/burstable/pod6f0a5c1e-2b7d-4c58-9a53-0d1f7e9b4a21/\
                          4b1d6a0c9e7f2358b4a1c6d0e9f87a625c3b1d4e6f708192a3b4c5d6e7f80910";
-/// Two to open the shell of root, and two batches: all that is asked first, and what was to be asked for these answers.
+/// Two to open the shell of root together with all that is asked first, and one batch: what was to be asked for these answers.
 const ROUND_TRIPS: u64 = 3;
 
 /// Fresh hosts, for as long as the guard lives.
