@@ -98,8 +98,8 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
-    let retry = retry(task, &context)?;
-    let timeout = match number(&task.settings.timeout, "timeout", &context)? {
+    let retry = retry(task, &reach)?;
+    let timeout = match number(&task.settings.timeout, "timeout", &reach)? {
         Some(seconds) if seconds > 0.0 => Some(Duration::from_secs_f64(seconds)),
         _ => None,
     };
@@ -216,10 +216,10 @@ fn strip_omitted(value: Value, omit: &str) -> Value {
     }
 }
 
-fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result<Option<f64>, Failure> {
+fn number(written: &Option<Written>, keyword: &str, reach: &Reach) -> Result<Option<f64>, Failure> {
     let Some(written) = written else { return Ok(None) };
-    let value = context.value(&written.value)?;
-    if value.is_null() {
+    let value = reach.context.value(&written.value)?;
+    if value.is_null() || reach.scope.is_omitted(&value) {
         return Ok(None);
     }
     let number = match &value {
@@ -234,12 +234,12 @@ fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result
 
 /// `until` means three retries five seconds apart unless `retries` and `delay` say otherwise; `retries`
 /// without `until` retries until the task succeeds.
-fn retry(task: &Task, context: &Context) -> Result<Option<Retry>, Failure> {
+fn retry(task: &Task, reach: &Reach) -> Result<Option<Retry>, Failure> {
     if task.until.is_empty() && task.retries.is_none() {
         return Ok(None);
     }
-    let retries = number(&task.retries, "retries", context)?.unwrap_or(3.0).max(0.0);
-    let delay = number(&task.delay, "delay", context)?.unwrap_or(5.0).max(0.0);
+    let retries = number(&task.retries, "retries", reach)?.unwrap_or(3.0).max(0.0);
+    let delay = number(&task.delay, "delay", reach)?.unwrap_or(5.0).max(0.0);
     Ok(Some(Retry { attempts: retries as u64 + 1, delay: Duration::from_secs_f64(delay) }))
 }
 

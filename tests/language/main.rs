@@ -8,5 +8,6 @@ mod free_form;
 mod generated;
 mod inventory;
 mod play_flow;
+mod steering;
 mod support;
 mod yaml;
