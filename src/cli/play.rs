@@ -64,7 +64,6 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     options.tags = set_tags(&args.tags, "run");
     options.skip_tags = set_tags(&args.skip_tags, "skip");
-    options.start_at_task = args.start_at_task.clone();
     options.force_handlers |= args.force_handlers;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let playbooks = load(session, &args.playbooks, &fleet)?;
@@ -80,6 +79,10 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     }
     begun?;
     session.check_variables(&mut fleet, &plays)?;
+    let plays = match &args.start_at_task {
+        Some(name) => playbook::start_at(&plays, name)?,
+        None => plays,
+    };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
     session.run(options, fleet, plays, &counts, format)

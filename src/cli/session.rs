@@ -169,7 +169,6 @@ impl Session {
             forks: usize::try_from(forks).unwrap_or(usize::MAX).min(tokio::sync::Semaphore::MAX_PERMITS),
             tags: Vec::new(),
             skip_tags: Vec::new(),
-            start_at_task: None,
             force_handlers: settings.flag("force_handlers")?,
             error_on_missing_handler: settings.flag("error_on_missing_handler")?,
             pattern_mismatch: match settings.text("host_pattern_mismatch").as_deref() {

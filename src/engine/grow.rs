@@ -160,7 +160,7 @@ impl Walker {
 
     /// Goes into the handlers if any was notified; what blocks, if that is not known yet.
     fn flush_handlers(&mut self) -> Option<Grown> {
-        if !self.window.iter().all(Slot::is_ended) {
+        if self.window.iter().any(may_notify) {
             return Some(Grown::Blocked(Blocked::Value));
         }
         if !self.notified_so_far().is_empty() {
@@ -190,7 +190,6 @@ impl Walker {
         if self.notified_so_far().contains(&HandlerId::of(task)) {
             return Some(true);
         }
-        let may_notify = |slot: &Slot| !slot.is_ended() && !slot.run.task.notify.is_empty();
         if self.window.iter().any(may_notify) { None } else { Some(false) }
     }
 
@@ -475,6 +474,11 @@ impl Walker {
         };
         self.push_ended(task, scope, after, before, result)
     }
+}
+
+/// True for an invocation under way whose task can notify handlers.
+fn may_notify(slot: &Slot) -> bool {
+    !slot.is_ended() && !slot.run.task.notify.is_empty()
 }
 
 /// True if a task cannot share the window: it acts elsewhere, for all hosts, or lets time pass between items.

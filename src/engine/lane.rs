@@ -70,7 +70,8 @@ impl Lane {
         if let Err(error) = &answers
             && error.kind == ConnectErrorKind::Unreachable
         {
-            state.lost = Some(error.clone());
+            // what was answered belongs to this batch alone
+            state.lost = Some(ConnectError::new(error.kind, error.message.clone()));
             drop_connection(state);
         }
         answers

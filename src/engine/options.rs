@@ -23,7 +23,6 @@ pub struct Options {
     pub forks: usize,
     pub tags: Vec<String>,
     pub skip_tags: Vec<String>,
-    pub start_at_task: Option<String>,
     pub force_handlers: bool,
     /// A handler that is notified and not there ends the run; else it is a warning.
     pub error_on_missing_handler: bool,
@@ -87,7 +86,6 @@ impl Default for Options {
             forks: DEFAULT_FORKS,
             tags: Vec::new(),
             skip_tags: Vec::new(),
-            start_at_task: None,
             force_handlers: false,
             error_on_missing_handler: true,
             pattern_mismatch: PatternMismatch::Warning,

@@ -99,10 +99,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
     let retry = retry(task, &reach)?;
-    let timeout = match number(&task.settings.timeout, "timeout", &reach)? {
-        Some(seconds) if seconds > 0.0 => Some(Duration::from_secs_f64(seconds)),
-        _ => None,
-    };
+    let timeout = time_limit(task, &reach)?;
     let call = Call {
         task: Arc::clone(task),
         module,
@@ -230,6 +227,21 @@ fn number(written: &Option<Written>, keyword: &str, reach: &Reach) -> Result<Opt
     number.map(Some).ok_or_else(|| {
         Failure::new(format!("the keyword `{keyword}` wants a number, got `{}` ({})", value.to_text(), written.place))
     })
+}
+
+/// How long the task may take: `timeout`, or `async` of a task that is waited for.
+fn time_limit(task: &Task, reach: &Reach) -> Result<Option<Duration>, Failure> {
+    let positive = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
+    let background = positive(number(&task.asynchronous, "async", reach)?);
+    let waits = number(&task.poll, "poll", reach)?.is_none_or(|seconds| seconds > 0.0);
+    if background.is_some() && !waits {
+        return Err(Failure::new(format!(
+            "`async` with `poll: 0` starts a task and goes on without it; that is not supported, leave out `poll` to wait for it ({})",
+            task.place
+        )));
+    }
+    let limits = [positive(number(&task.settings.timeout, "timeout", reach)?), background];
+    Ok(limits.into_iter().flatten().reduce(f64::min).map(Duration::from_secs_f64))
 }
 
 /// `until` means three retries five seconds apart unless `retries` and `delay` say otherwise; `retries`

@@ -8,7 +8,7 @@ use crate::host::port::Question;
 use crate::host::{Applied, Failure, SlotId};
 
 use super::conclude::conclude;
-use super::exchange::{Staged, Verdict, change_requests, judge, question_request, step_failure};
+use super::exchange::{Staged, Verdict, change_requests, is_answered, judge, question_request, step_failure};
 use super::result::{Status, TaskResult};
 use super::walk::Walker;
 
@@ -60,7 +60,7 @@ impl Walker {
             let responses = match self.lane.run(&load.identity, &requests).await {
                 Ok(responses) => responses,
                 Err(error) => {
-                    self.could_not_ask(&load, &error);
+                    self.connection_broke(load, &error);
                     return;
                 }
             };
@@ -113,6 +113,32 @@ impl Walker {
             }
         }
         true
+    }
+
+    /// A batch was not answered to its end: what was answered holds, the first task behind it ends there.
+    fn connection_broke(&mut self, mut load: Load, error: &ConnectError) {
+        let mut steps = 0;
+        let answered = load.changes.iter().take_while(|staged| {
+            let own = error.answers.get(steps..).unwrap_or_default();
+            let own = &own[..staged.change.steps.len().min(own.len())];
+            steps += own.len();
+            is_answered(&staged.change, own)
+        });
+        let answered = answered.count();
+        let unknown = load.changes.split_off(answered);
+        let known = std::mem::replace(&mut load.changes, unknown);
+        if !self.take_in_changes(known, &error.answers) {
+            return;
+        }
+        if answered > 0 && load.changes.is_empty() {
+            // only reads are missing: those who want them ask again, and hear that the host is lost
+            self.port.forget_all();
+            return;
+        }
+        for slot in &mut self.window {
+            slot.unconfirmed |= load.changes.iter().any(|staged| staged.slot == slot.id);
+        }
+        self.could_not_ask(&load, error);
     }
 
     /// A change that was counted on did not come about: its task fails, all behind it is decided anew.

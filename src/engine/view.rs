@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::inventory::{GroupId, HostId, Inventory};
+use crate::inventory::{HostId, Inventory};
 use crate::value::{Map, Value};
 use crate::vars::{HostView, Level};
 
@@ -17,7 +17,7 @@ pub fn host_view(inventory: &Inventory, id: HostId) -> HostView {
     magic.insert("inventory_hostname_short".into(), host.short_name().into());
     let names = |names: Vec<Arc<str>>| Value::list(names.iter().map(|name| name.as_ref().into()).collect());
     magic.insert("group_names".into(), names(inventory.group_names(id)));
-    magic.insert("groups".into(), groups(inventory));
+    magic.insert("groups".into(), inventory.members());
     if let Some(file) = &host.inventory_file {
         magic.insert("inventory_file".into(), file.to_string_lossy().into_owned().into());
         if let Some(directory) = file.parent() {
@@ -25,18 +25,4 @@ pub fn host_view(inventory: &Inventory, id: HostId) -> HostView {
         }
     }
     HostView { name: Arc::clone(&host.name), layers, magic }
-}
-
-/// The magic variable `groups`: all groups with the names of their hosts.
-fn groups(inventory: &Inventory) -> Value {
-    let mut groups = Map::new();
-    for (id, group) in inventory.groups() {
-        let hosts = if id == GroupId::ALL {
-            inventory.hosts().map(|(_, host)| host.name.as_ref().into()).collect()
-        } else {
-            inventory.group_hosts(id).into_iter().map(|host| inventory.host(host).name.as_ref().into()).collect()
-        };
-        groups.insert(group.name.as_ref().into(), Value::list(hosts));
-    }
-    groups.into()
 }

@@ -185,14 +185,13 @@ impl Walker {
         let changed = course.changed();
         let mut changed = std::pin::pin!(changed);
         changed.as_mut().enable();
-        // what changed before the future was enabled would be missed
+        // what changed before the future was enabled would be missed, so look once more
         if poll_fn(|context| Poll::Ready(self.step(context))).await {
             return;
         }
         if course.is_stopped() {
             return;
         }
-        // likewise the last of the others may have come meanwhile
         if matches!(&self.blocked, Some(Blocked::Barrier(position)) if course.all_reached(position)) {
             self.blocked = None;
             return;

@@ -15,7 +15,7 @@ mod yaml;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub use group::{Group, GroupId, Host, HostId};
 pub use load::load;
@@ -59,6 +59,8 @@ pub struct Inventory {
     /// The directories of the inventory's sources, in their order.
     beside_inventory: Vec<Arc<VarsDirectory>>,
     beside_playbook: Option<Arc<VarsDirectory>>,
+    /// The magic variable `groups`, once it was asked for; the same for all hosts.
+    members: Arc<OnceLock<Value>>,
     /// What is doubtful in the files.
     pub warnings: Vec<Error>,
 }
@@ -77,6 +79,7 @@ impl Inventory {
             groups,
             beside_inventory,
             beside_playbook: None,
+            members: Arc::default(),
             warnings,
         };
         inventory.add_implicit_localhost();
@@ -103,6 +106,7 @@ impl Inventory {
     }
 
     fn push_host(&mut self, host: Host) -> HostId {
+        self.members = Arc::default();
         let id = HostId(self.hosts.len() as u32);
         Arc::make_mut(&mut self.host_ids).insert(Arc::clone(&host.name), id);
         self.hosts.push(Arc::new(host));
@@ -172,6 +176,25 @@ impl Inventory {
             next += 1;
         }
         hosts
+    }
+
+    /// The magic variable `groups`: all groups with the names of their hosts.
+    pub fn members(&self) -> Value {
+        self.members.get_or_init(|| self.collect_members()).clone()
+    }
+
+    fn collect_members(&self) -> Value {
+        let names: Vec<Value> = self.hosts.iter().map(|host| host.name.as_ref().into()).collect();
+        let mut groups = Map::new();
+        for (id, group) in self.groups() {
+            let hosts = if id == GroupId::ALL {
+                self.hosts().map(|(host, _)| names[host.index()].clone()).collect()
+            } else {
+                self.group_hosts(id).into_iter().map(|host| names[host.index()].clone()).collect()
+            };
+            groups.insert(group.name.as_ref().into(), Value::list(hosts));
+        }
+        groups.into()
     }
 
     /// `group_names`: the names of a host's groups without `all`, sorted.
@@ -260,6 +283,7 @@ impl Inventory {
     /// Puts a host into a group, which is added below `parents` if it is new (the module `group_by`). True if
     /// that changed anything.
     pub fn add_to_group(&mut self, host: HostId, group: &str, parents: &[&str]) -> bool {
+        self.members = Arc::default();
         let mut changed = false;
         let id = self.find_or_add_group(group, &mut changed);
         for parent in parents {
@@ -333,6 +357,7 @@ impl Inventory {
     }
 
     fn join(&mut self, host: HostId, group: GroupId) {
+        self.members = Arc::default();
         Arc::make_mut(&mut self.groups[group.index()]).hosts.push(host);
         self.regroup(host, std::iter::once(group));
         if group > GroupId::UNGROUPED && self.host(host).groups.contains(&GroupId::UNGROUPED) {

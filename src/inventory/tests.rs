@@ -319,3 +319,17 @@ fn ten_thousand_hosts_load_from_either_format() {
         assert_eq!(with_row, 100);
     }
 }
+
+#[test]
+fn members_follow_what_a_run_adds() {
+    let mut inventory = load(&["a,b"]).unwrap();
+    let json = |inventory: &Inventory| inventory.members().to_json().to_string();
+    assert_eq!(json(&inventory), r#"{"all":["a","b"],"ungrouped":["a","b"]}"#);
+    let before = inventory.clone();
+    inventory.add_host("c", Map::new(), &["new"]);
+    assert_eq!(json(&inventory), r#"{"all":["a","b","c"],"ungrouped":["a","b"],"new":["c"]}"#);
+    let a = inventory.find_host("a").unwrap();
+    inventory.add_to_group(a, "new", &[]);
+    assert_eq!(json(&inventory), r#"{"all":["a","b","c"],"ungrouped":["b"],"new":["c","a"]}"#);
+    assert_eq!(json(&before), r#"{"all":["a","b"],"ungrouped":["a","b"]}"#);
+}

@@ -17,6 +17,7 @@ mod names;
 mod play;
 mod role;
 mod settings;
+mod start;
 pub mod tags;
 mod task;
 
@@ -31,6 +32,7 @@ pub use include::{Included, load_role, load_tasks};
 pub use load::{Cache, Decrypt, LoadOptions};
 pub use play::{load_playbook, load_plays};
 pub use role::IncludeFrom;
+pub use start::start_at;
 pub use tags::TagSelection;
 
 use crate::modules::Module;
@@ -48,7 +50,7 @@ pub struct Written {
 }
 
 /// One play.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Play {
     pub place: Place,
     pub name: Option<Written>,

@@ -385,6 +385,23 @@ fn is_about_connection(name: &str) -> bool {
         "ansible_shell_executable",
     ];
     NAMES.contains(&name)
-        || name.starts_with("ansible_become")
+        || ["ansible_become", "ansible_sudo_", "ansible_su_", "ansible_doas_"]
+            .iter()
+            .any(|start| name.starts_with(start))
         || (name.starts_with("ansible_ssh_") && !name.starts_with("ansible_ssh_host_key_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_about_connection;
+
+    #[test]
+    fn facts_do_not_say_how_a_host_is_reached() {
+        for name in ["ansible_user", "ansible_host", "ansible_become", "ansible_sudo_pass", "ansible_ssh_common_args"] {
+            assert!(is_about_connection(name), "{name}");
+        }
+        for name in ["ansible_user_id", "ansible_hostname", "ansible_ssh_host_key_rsa_public", "ansible_facts"] {
+            assert!(!is_about_connection(name), "{name}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod free_form;
 mod generated;
 mod inventory;
 mod play_flow;
+mod roles;
 mod steering;
 mod support;
 mod yaml;

@@ -29,7 +29,8 @@ impl Told {
             _ => None,
         });
         let mut results: Vec<&HostResult> = results.collect();
-        results.sort_by(|left, right| left.stamp.cmp(&right.stamp));
+        // hosts tell in any order; of one task on one host the order counts
+        results.sort_by(|left, right| (&left.stamp, &left.host).cmp(&(&right.stamp, &right.host)));
         results
     }
 
