@@ -19,10 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
