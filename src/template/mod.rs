@@ -15,7 +15,6 @@ mod lookups;
 mod methods;
 mod parse;
 mod python;
-mod regex;
 mod search;
 mod tests;
 mod tree;
