@@ -12,7 +12,9 @@ use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
-use crate::engine::options::{ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PrivilegeDefaults};
+use crate::engine::options::{
+    ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
+};
 use crate::engine::play::Run;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
@@ -168,6 +170,13 @@ impl Session {
             tags: Vec::new(),
             skip_tags: Vec::new(),
             force_handlers: settings.flag("force_handlers")?,
+            error_on_missing_handler: settings.flag("error_on_missing_handler")?,
+            pattern_mismatch: match settings.text("host_pattern_mismatch").as_deref() {
+                Some("ignore") => PatternMismatch::Ignored,
+                Some("warning") => PatternMismatch::Warning,
+                Some("error") => PatternMismatch::Error,
+                _ => return Err(settings.wants("host_pattern_mismatch", "ignore, warning or error")),
+            },
             limit,
             gathering,
             connection: self.connection(reach)?,
@@ -279,16 +288,16 @@ impl Session {
         options: Options,
         fleet: Fleet,
         plays: Vec<Arc<Play>>,
-        playbooks: &[String],
+        playbooks: &[(String, usize)],
         format: &report::Format,
     ) -> Result<u8> {
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars { extra: fleet.extra, magic, warnings: Default::default() });
         let (sender, mut events) = mpsc::unbounded_channel();
-        for path in playbooks {
+        for (path, plays) in playbooks {
             // the receiver lives as long as this function
-            let _ = sender.send(Event::PlaybookStarted { path: path.clone() });
+            let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -32,8 +32,12 @@ struct State {
     lost: HashSet<HostId>,
     /// Where hosts left the play, failed or not.
     departed: HashMap<HostId, Vec<u32>>,
-    /// All hosts must stop here: a fatal error of one.
+    /// All hosts must stop here: the play ends, or too many of them failed.
     stopped: bool,
+    /// They were stopped by `meta: end_batch`.
+    next_goes_on: bool,
+    /// Failures of one host that are failures of all (`any_errors_fatal`), and where they came about.
+    fatal: Vec<(HostId, Vec<u32>)>,
     size: usize,
     max_fail_percentage: Option<f64>,
     /// What a `run_once` task came to, for the hosts that did not run it.
@@ -65,6 +69,8 @@ impl Course {
                 lost: HashSet::new(),
                 departed: HashMap::new(),
                 stopped: false,
+                next_goes_on: false,
+                fatal: Vec::new(),
                 size: hosts.len(),
                 max_fail_percentage,
                 once: HashMap::new(),
@@ -138,10 +144,36 @@ impl Course {
         state.departed.iter().filter(|(_, at)| at.as_slice() < position).map(|(host, _)| *host).collect()
     }
 
-    /// Stops all hosts at the task they are at: one of them had a fatal error.
+    /// Notes a failure of a host that is one of all the others too, once they are past `position`.
+    pub fn fail_all(&self, host: HostId, position: &[u32]) {
+        self.state().fatal.push((host, position.to_vec()));
+        self.changed.notify_waiters();
+    }
+
+    /// The failures that are failures of all, from the one with this number on.
+    pub fn fatal_from(&self, number: usize) -> Option<(HostId, Vec<u32>)> {
+        self.state().fatal.get(number).cloned()
+    }
+
+    /// Stops all hosts at the task they are at.
     pub fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_waiters();
+    }
+
+    /// Stops all hosts at the task they are at; the next batch goes on.
+    pub fn end_batch(&self) {
+        let mut state = self.state();
+        state.stopped = true;
+        state.next_goes_on = true;
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// True if no further batch is to begin.
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.stopped && !state.next_goes_on
     }
 
     pub fn is_stopped(&self) -> bool {

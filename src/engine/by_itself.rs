@@ -11,7 +11,7 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
 use super::alone::run_alone;
-use super::barrier::OnceTurn;
+use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
@@ -52,6 +52,10 @@ impl Walker {
         if self.play.course.is_stopped() {
             return;
         }
+        // another host may have failed them all meanwhile
+        if self.follow_fatal_before(Some(position.clone())) {
+            return;
+        }
         let stamp = self.play.stamp(position.clone());
         let scope = self.scope(&task, &stamp, true, Map::new(), 0);
         let info = task_info(&task, &scope);
@@ -69,7 +73,8 @@ impl Walker {
                     self.adopt(&run.stamp, &additions);
                     self.growth.cursor = run.after.clone();
                     if result.is_fatal() {
-                        self.fail(&run, run.after.clone(), &result);
+                        let rescued = result.status != Status::Unreachable && run.after.is_rescuable();
+                        self.fail(&run, run.after.clone(), &result, rescued);
                     }
                     return;
                 }
@@ -113,12 +118,21 @@ impl Walker {
     }
 
     async fn wait_for_all(&mut self, position: &[u32]) {
+        self.wait_until(|course, _| course.all_reached(position)).await;
+    }
+
+    /// Waits until all hosts have reached a place, or one of them fails all.
+    pub(super) async fn wait_for_all_or_fatal(&mut self, position: &[u32]) {
+        self.wait_until(|course, followed| course.all_reached(position) || course.fatal_from(followed).is_some()).await;
+    }
+
+    async fn wait_until(&mut self, is_met: impl Fn(&Course, usize) -> bool) {
         let course = Arc::clone(&self.play.course);
         loop {
             let changed = course.changed();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            if course.all_reached(position) || course.is_stopped() {
+            if is_met(&course, self.followed) || course.is_stopped() {
                 return;
             }
             changed.await;
@@ -315,10 +329,10 @@ impl Walker {
             Some(written) => Some(context.value(&written.value)?).filter(|value| !value.is_null()),
             None => None,
         };
-        let omit = scope.run.magic.get("omit").and_then(Value::as_str);
         let delegate = delegate
+            .filter(|value| !scope.is_omitted(value))
             .map(|value| value.to_text().into_owned())
-            .filter(|name| !name.is_empty() && Some(name.as_str()) != omit);
+            .filter(|name| !name.is_empty());
         let Some(name) = delegate else {
             return Ok(Way { lane: self.play.lane(scope)?, delegate: None, as_delegate: None });
         };
@@ -334,9 +348,7 @@ impl Walker {
     fn hand_on(&mut self, run: &Arc<TaskRun>, part: Part, label: Option<String>, done: Done) -> TaskResult {
         let Done { mut result, delegated_to, no_log, diff } = done;
         let no_log = no_log.unwrap_or_else(|| may_hide(&run.task));
-        if let Some(message) = self.unknown_handler(&result) {
-            result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
-        }
+        result = self.with_known_handlers(result, &run.task);
         let commitment = Commitment { run: Arc::clone(run), part, label, no_log, diff, delegated_to };
         self.commit_result(commitment, result.clone());
         result

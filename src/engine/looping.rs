@@ -10,6 +10,11 @@ pub fn items(task: &Task, context: &Context) -> Result<Option<Vec<Value>>, Failu
     let Some(looping) = &task.looping else { return Ok(None) };
     let terms = context.value(&looping.terms.value)?;
     match &looping.lookup {
+        Some(lookup) if lookup == "list" && matches!(terms, Value::Map(_)) => Err(Failure::new(format!(
+            "with_list expects a list, got '{}' instead. ({})",
+            terms.to_text(),
+            looping.terms.place
+        ))),
         Some(lookup) => Ok(Some(template::lookup(context, lookup, terms)?)),
         None => match terms {
             Value::List(items) => Ok(Some(items.to_vec())),

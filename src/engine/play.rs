@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::connect::Target;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Failure;
 use crate::inventory::{HostId, Inventory};
 use crate::playbook::tags::TagSelection;
@@ -42,6 +42,8 @@ pub struct Run {
     /// Asks the user a question of `vars_prompt`.
     pub ask: Ask,
     cleared_errors: AtomicBool,
+    /// Why the run cannot go on.
+    aborted: Mutex<Option<Error>>,
     lanes: Mutex<HashMap<String, Vec<Arc<Lane>>>>,
     forks: Arc<Semaphore>,
 }
@@ -69,6 +71,7 @@ impl Run {
             lost: Lost::default(),
             ask,
             cleared_errors: AtomicBool::new(false),
+            aborted: Mutex::default(),
             lanes: Mutex::default(),
             forks,
         })
@@ -107,6 +110,16 @@ impl Run {
 
     pub fn take_cleared_errors(&self) -> bool {
         self.cleared_errors.swap(false, Ordering::SeqCst)
+    }
+
+    /// Ends the run with this error, once the hosts of the batch have stopped.
+    pub fn abort(&self, error: Error) {
+        self.aborted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The error that ends the run, if there is one.
+    pub fn take_abort(&self) -> Option<Error> {
+        self.aborted.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// All lanes that were asked for.

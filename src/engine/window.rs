@@ -1,5 +1,6 @@
 //! The window of a host: the invocations worked on ahead of their turn.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,6 +122,8 @@ pub struct Growth {
     pub rest: Option<(Arc<TaskRun>, Part)>,
     /// Handlers of roles that were included, in order.
     pub handlers: Arc<Vec<Item>>,
+    /// The roles whose tasks came to their end, by identity.
+    pub ended_roles: Arc<HashSet<String>>,
 }
 
 /// What an invocation of this task may set, as far as can be told before it is done.

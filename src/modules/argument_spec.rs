@@ -48,13 +48,14 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
         found.errors.push(format!("parameters are mutually exclusive: {}{within}", set.join("|")));
     }
     let has_default = |option: &Map| option.get("default").is_some_and(|default| !default.is_null());
-    let missing: Vec<&str> = names
+    let mut missing: Vec<&str> = names
         .iter()
         .filter(|(name, option)| {
             is_true(option.get("required")) && !has_default(option) && !values.contains_key(name.as_str())
         })
         .map(|(name, _)| name.as_str())
         .collect();
+    missing.sort_unstable();
     if !missing.is_empty() {
         found.errors.push(format!("missing required arguments: {}{within}", missing.join(", ")));
     }
@@ -269,7 +270,7 @@ mod tests {
                 "{queues: {type: int}, mode: {choices: [slow, quick]}, need: {required: true}, more: {required: true}}",
                 "{queues: abc, mode: fast}",
                 &[
-                    "missing required arguments: need, more",
+                    "missing required arguments: more, need",
                     "argument 'queues' is of type str and we were unable to convert to int: \"'abc'\" cannot be converted to an int",
                     "value of mode must be one of: slow, quick, got: fast",
                 ],

@@ -19,8 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -58,10 +56,12 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-#[cfg(test)]
-pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
+#[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -230,7 +230,26 @@ pub fn find(name: &str) -> Option<&'static Module> {
     })
 }
 
+/// The modules that do their work on the controller alone, without a question to the host.
+const OF_CONTROLLER: &[&str] = &[
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "include_vars",
+    "pause",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
+];
+
 impl Module {
+    /// False for a module that does its work on the controller alone.
+    pub fn asks_the_host(&self) -> bool {
+        matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
+    }
+
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

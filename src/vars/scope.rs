@@ -66,6 +66,11 @@ pub struct TaskScope {
 }
 
 impl TaskScope {
+    /// True if a rendered value is the marker of `omit`.
+    pub fn is_omitted(&self, value: &Value) -> bool {
+        value.as_str().is_some_and(|text| self.run.magic.get("omit").and_then(Value::as_str) == Some(text))
+    }
+
     /// The same scope with these variables on top.
     #[must_use]
     pub fn with_local(&self, variables: impl IntoIterator<Item = (Value, Value)>) -> TaskScope {

@@ -102,6 +102,20 @@ pub const SETTINGS: &[Setting] = &[
         "Run notified handlers of hosts that failed",
     ),
     honoured(
+        "error_on_missing_handler",
+        DEFAULTS,
+        &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
+        "true",
+        "End the run where a handler is notified that is not there, rather than warn",
+    ),
+    honoured(
+        "host_pattern_mismatch",
+        INVENTORY,
+        &["ANSIBLE_HOST_PATTERN_MISMATCH"],
+        "warning",
+        "What a pattern that matches no host is: ignore, warning or error",
+    ),
+    honoured(
         "ansible_managed",
         DEFAULTS,
         &["ANSIBLE_MANAGED"],
@@ -266,18 +280,6 @@ pub const SETTINGS: &[Setting] = &[
         DEFAULTS,
         &["ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS"],
         "Names of groups stay as they are",
-    ),
-    ignored(
-        "host_pattern_mismatch",
-        INVENTORY,
-        &["ANSIBLE_HOST_PATTERN_MISMATCH"],
-        "A pattern that matches nothing is a warning",
-    ),
-    ignored(
-        "error_on_missing_handler",
-        DEFAULTS,
-        &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
-        "A missing handler is an error",
     ),
     ignored(
         "enable_plugins",
