@@ -19,8 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -58,10 +56,12 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-#[cfg(test)]
-pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
+#[cfg(test)]
+mod fake_systemd;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;
