@@ -21,8 +21,6 @@ mod execution;
 mod fail;
 #[cfg(test)]
 mod fake_systemd;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
