@@ -59,7 +59,7 @@ impl Walker {
         let stamp = self.play.stamp(position.clone());
         let scope = self.scope(&task, &stamp, true, Map::new(), 0);
         let info = task_info(&task, &scope);
-        let items = looping::items(&task, &scope.context());
+        let items = looping::loop_of(&task, &scope.context());
         let (items, early) = match items {
             Ok(items) => (items, None),
             Err(failure) => (None, Some(self.loop_failure(&task, &scope, failure))),
@@ -163,7 +163,7 @@ impl Walker {
     }
 
     async fn run_items(&mut self, run: &Arc<TaskRun>) -> TaskResult {
-        let (Some(items), Some(looping)) = (run.items.clone(), run.task.looping.clone()) else {
+        let (Some(items), Some(looping)) = (run.items.clone(), run.looping.clone()) else {
             let done = self.run_one(run, Map::new()).await;
             return self.hand_on(run, Part::Single, None, done);
         };

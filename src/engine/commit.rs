@@ -157,6 +157,7 @@ impl Walker {
             task: None,
             local: Map::new(),
             neighbours: self.play.neighbours(self.host, stamp.clone(), false),
+            controller_changes: false,
         };
         match super::run::play_files(&self.play.play, &scope) {
             Ok(files) => self.play_files = files,

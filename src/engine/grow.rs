@@ -205,6 +205,9 @@ impl Walker {
             self.alone = Some((task, after));
             return Grown::Yes;
         }
+        if reads_controller(&task) && self.controller_changes(self.window.len()) {
+            return Grown::Blocked(Blocked::Value);
+        }
         let stamp = self.play.stamp(position);
         let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
         let context = scope.context();
@@ -213,7 +216,7 @@ impl Walker {
         {
             return self.grow_engine_action(action, task, scope, after, before);
         }
-        let items = match looping::items(&task, &context) {
+        let items = match looping::loop_of(&task, &context) {
             Ok(items) => items,
             Err(failure) => {
                 return match self.blocking(&failure, &stamp.position) {
@@ -274,6 +277,7 @@ impl Walker {
 
     fn push_whole(&mut self, run: Arc<TaskRun>, before: &Growth) -> Grown {
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         let delta = Arc::new(Delta::Pending(pending(&run.task, Part::Whole)));
         let empty = run.items.as_ref().is_some_and(Vec::is_empty);
         self.window.push_back(Slot {
@@ -285,6 +289,7 @@ impl Walker {
             label: None,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         });
@@ -303,17 +308,18 @@ impl Walker {
     fn push(&mut self, run: Arc<TaskRun>, part: Part, before: &Growth) -> Grown {
         let mut local = Map::new();
         let mut label = None;
-        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items) {
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.looping, &run.items) {
             local = looping::item_variables(looping, items, index);
         }
         let scope = self.scope(&run.task, &run.stamp, run.granted, local, self.window.len());
-        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items)
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.looping, &run.items)
             && let Some(item) = items.get(index)
         {
             label = Some(looping::label(looping, &scope.context(), item));
         }
         let prepared = prepare(&run.task, scope, &self.play.run.options);
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         let delta = Arc::new(Delta::Pending(pending(&run.task, part)));
         let slot = |state: SlotState, call| Slot {
             id,
@@ -324,6 +330,7 @@ impl Walker {
             label,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         };
@@ -375,6 +382,7 @@ impl Walker {
 
     fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         self.window.push_back(Slot {
             id,
             run,
@@ -385,6 +393,7 @@ impl Walker {
             label: None,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
         });
         self.settle_slot(self.window.len() - 1, result);
@@ -474,6 +483,13 @@ impl Walker {
         };
         self.push_ended(task, scope, after, before, result)
     }
+}
+
+/// True for tasks that read files of the controller: as their source, or as what they include.
+fn reads_controller(task: &Task) -> bool {
+    const MODULES: &[&str] =
+        &["assemble", "copy", "include", "include_role", "include_tasks", "include_vars", "script", "template"];
+    matches!(&task.action, TaskAction::Module(module) if MODULES.contains(&module.bare_name()))
 }
 
 /// True for an invocation under way whose task can notify handlers.

@@ -83,7 +83,7 @@ impl<'a> Handlers<'a> {
         let mut listening = Vec::new();
         let mut seen = HashSet::new();
         // a role that is used twice brings its handlers twice, but they run once
-        for handler in self.handlers.iter().filter(|handler| handler.topics.iter().any(|topic| topic == name)) {
+        for handler in self.handlers.iter().filter(|handler| handler.listens(name)) {
             if handler.name.as_ref().is_none_or(|name| seen.insert(name.clone())) {
                 listening.push(handler);
             }
@@ -119,9 +119,16 @@ fn collect<'a>(items: &'a [Item], tasks: &mut Vec<&'a Arc<Task>>) {
 }
 
 impl Handler<'_> {
-    /// By its name alone, or with that of its role, or with that of its role within a collection.
     fn is_called(&self, name: &str) -> bool {
-        let Some(own) = self.name.as_deref() else { return false };
+        self.name.as_deref().is_some_and(|own| self.is_named(own, name))
+    }
+
+    fn listens(&self, topic: &str) -> bool {
+        self.topics.iter().any(|own| self.is_named(own, topic))
+    }
+
+    /// By its name alone, or with that of its role, or with that of its role within a collection.
+    fn is_named(&self, own: &str, name: &str) -> bool {
         if own == name {
             return true;
         }

@@ -181,8 +181,10 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         }
     }
     let own = context.value(&Value::map(task.args.clone()))?;
-    if let Some(own) = own.as_map() {
-        given.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let renders_names = module.bare_name() == "set_fact";
+    for (key, value) in own.as_map().into_iter().flatten() {
+        let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
+        given.insert(key, value.clone());
     }
     let omit = scope.run.magic.get("omit").and_then(Value::as_str).map(str::to_owned);
     Ok(match omit {

@@ -201,6 +201,7 @@ impl Neighbours for Neighbourhood {
             task: None,
             local: Map::new(),
             neighbours: self.play.neighbours(self.reader, self.stamp.clone(), self.granted),
+            controller_changes: false,
         }))
     }
 }

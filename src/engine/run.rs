@@ -126,6 +126,7 @@ fn base_scope(run: &Arc<Run>, play: &Arc<Play>, inventory: &Inventory, prompted:
         task: None,
         local: Map::new(),
         neighbours: Arc::new(Nobody),
+        controller_changes: false,
     }
 }
 
@@ -410,6 +411,7 @@ fn start(play: &Arc<PlayRun>, host: HostId) -> Result<Walker> {
         task: None,
         local: Map::new(),
         neighbours: play.neighbours(host, stamp, false),
+        controller_changes: false,
     };
     let play_files = play_files(&play.play, &scope)?;
     scope.play_files = Arc::clone(&play_files);

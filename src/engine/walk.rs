@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use crate::connect::Transport;
 use crate::error::Error;
 use crate::host::port::Waiting;
 use crate::host::{Applied, Failure, FailureKind, Host, Port, SlotId};
@@ -299,6 +300,11 @@ impl Walker {
                         self.drop_from(index);
                         self.blocked = Some(Blocked::Value);
                     }
+                    // it was begun when something before it was under way
+                    Interruption::Pending if !slot.begun_first => {
+                        self.drop_from(0);
+                        self.blocked = None;
+                    }
                     other => {
                         let message = format!("a value that this task needs never came to be ({other:?})");
                         self.settle_slot(index, TaskResult::failed(message));
@@ -491,6 +497,12 @@ impl Walker {
         }
     }
 
+    /// True if the host is the controller itself, and what is before place `upto` of the window may still change its files.
+    pub(super) fn controller_changes(&self, upto: usize) -> bool {
+        let is_under_way = |slot: &Slot| slot.unconfirmed || !slot.is_ended();
+        self.lane.target.transport == Transport::Local && self.window.iter().take(upto).any(is_under_way)
+    }
+
     /// The variables as the invocation at place `upto` of the window sees them.
     pub(super) fn scope(&self, task: &Arc<Task>, stamp: &Stamp, granted: bool, local: Map, upto: usize) -> TaskScope {
         let has_any = |delta: &Delta| match delta {
@@ -520,6 +532,7 @@ impl Walker {
             task: Some(Arc::clone(task)),
             local,
             neighbours: self.play.neighbours(self.host, stamp.clone(), granted),
+            controller_changes: self.controller_changes(upto),
         }
     }
 
@@ -531,7 +544,7 @@ impl Walker {
 
 /// Says in an item's result which item it was.
 pub(super) fn add_item(map: &mut Map, run: &TaskRun, item: usize) {
-    if let (Some(items), Some(looping)) = (&run.items, &run.task.looping) {
+    if let (Some(items), Some(looping)) = (&run.items, &run.looping) {
         let variables = super::looping::item_variables(looping, items, item);
         map.extend(variables.into_iter().map(|(name, value)| (name, value.into_data())));
     }

@@ -19,6 +19,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;

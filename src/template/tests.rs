@@ -319,5 +319,6 @@ fn uri(call: &Call<'_>) -> Result<bool> {
 }
 
 fn on_path(call: &Call<'_>, test: impl Fn(&Path) -> bool) -> Result<bool> {
+    call.context.scope.controller_is_settled()?;
     Ok(test(Path::new(&*call.text()?)))
 }
