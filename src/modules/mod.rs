@@ -19,8 +19,6 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
