@@ -27,6 +27,8 @@ pub struct Options {
     /// The text of `--limit`, for `ansible_limit`.
     pub limit: Option<String>,
     pub gathering: Gathering,
+    /// Plays without a `strategy` let each host go its own way.
+    pub free: bool,
     pub connection: ConnectionDefaults,
     pub privilege: PrivilegeDefaults,
     pub roles_path: Vec<PathBuf>,
@@ -78,6 +80,7 @@ impl Default for Options {
             force_handlers: false,
             limit: None,
             gathering: Gathering::Implicit,
+            free: false,
             connection: ConnectionDefaults {
                 connection: "ssh".to_owned(),
                 user: None,

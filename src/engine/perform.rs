@@ -213,7 +213,7 @@ fn strip_omitted(value: Value, omit: &str) -> Value {
     }
 }
 
-fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result<Option<f64>, Failure> {
+pub(super) fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result<Option<f64>, Failure> {
     let Some(written) = written else { return Ok(None) };
     let value = context.value(&written.value)?;
     if value.is_null() {

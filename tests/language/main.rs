@@ -9,5 +9,6 @@ mod generated;
 mod inventory;
 mod play_flow;
 mod roles;
+mod strategies;
 mod support;
 mod yaml;
