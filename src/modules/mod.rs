@@ -19,6 +19,8 @@ mod debug;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -56,12 +58,10 @@ mod systemd_service;
 mod sysv;
 mod tempfile;
 mod template;
-mod unit;
-mod validate_argument_spec;
-#[cfg(test)]
-mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
