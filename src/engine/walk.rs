@@ -22,6 +22,7 @@ use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
 use super::result::TaskResult;
+use super::send::Renewal;
 use super::window::{Growth, Part, Slot, SlotState, TaskRun};
 
 /// How many bytes of changes are gathered before they are sent.
@@ -79,6 +80,8 @@ pub struct Walker {
     pub(super) committed: Vec<u32>,
     /// `meta: reset_connection` was met; done before anything else is sent.
     pub(super) resets_connection: bool,
+    /// A new connection that an invocation waits for.
+    renewal: Option<Renewal>,
     pub(super) end: HostEnd,
 }
 
@@ -114,6 +117,7 @@ impl Walker {
             announced: None,
             committed: Vec::new(),
             resets_connection: false,
+            renewal: None,
             end: HostEnd::Done,
         }
     }
@@ -132,6 +136,10 @@ impl Walker {
             }
             if std::mem::take(&mut self.resets_connection) {
                 self.lane.reset().await;
+                continue;
+            }
+            if let Some(renewal) = self.renewal.take() {
+                self.renew(renewal).await;
                 continue;
             }
             if let Some((task, after)) = self.alone.take() {
@@ -377,6 +385,10 @@ impl Walker {
                 self.port.forget_all();
                 self.window[index].holds = true;
                 self.port.resolve(id, Ok(Applied::default()));
+                true
+            }
+            Some(Waiting::Renewal { identity, text, limit }) => {
+                self.renewal = Some(Renewal { slot: id, identity, text, limit });
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
