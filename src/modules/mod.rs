@@ -4,6 +4,7 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod accounts;
 mod add_host;
 pub mod args;
 pub mod argument_spec;
@@ -16,18 +17,22 @@ mod command;
 mod copy;
 mod cpuset;
 mod debug;
+mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod getent;
+mod group;
 mod group_by;
+mod hostname;
 mod include_vars;
+mod ini_edit;
+mod ini_file;
 mod io_scheduler;
 mod irq_affinity;
 mod irqbalance;
@@ -41,7 +46,9 @@ pub mod outcome;
 mod packet_steering;
 mod pause;
 mod ping;
+mod programs;
 mod raw;
+mod reboot;
 mod replace;
 mod script;
 mod service;
@@ -56,12 +63,20 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tcp_port;
 mod tempfile;
 mod template;
+mod unit;
+mod user;
+mod user_key;
+mod user_plan;
+mod validate_argument_spec;
+mod wait_for;
+mod wait_for_connection;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
-mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -97,8 +112,12 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &getent::MODULE,
+    &group::MODULE,
     &group_by::MODULE,
+    &hostname::MODULE,
     &include_vars::MODULE,
+    &ini_file::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
@@ -109,6 +128,7 @@ pub const MODULES: &[&Module] = &[
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &reboot::MODULE,
     &replace::MODULE,
     &script::MODULE,
     &service::MODULE,
@@ -123,7 +143,10 @@ pub const MODULES: &[&Module] = &[
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &user::MODULE,
     &validate_argument_spec::MODULE,
+    &wait_for::MODULE,
+    &wait_for_connection::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
