@@ -5,6 +5,7 @@
 //! Validation, documentation and completion all read the table.
 
 mod add_host;
+mod apt;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -16,6 +17,8 @@ mod command;
 mod copy;
 mod cpuset;
 mod debug;
+mod dnf;
+mod dnf5;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -38,6 +41,7 @@ mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package_common;
 mod packet_steering;
 mod pause;
 mod ping;
@@ -62,6 +66,7 @@ mod template;
 pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
+mod yum;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -77,6 +82,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
@@ -86,6 +92,8 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &debug::MODULE,
+    &dnf::MODULE,
+    &dnf5::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -124,6 +132,7 @@ pub const MODULES: &[&Module] = &[
     &tempfile::MODULE,
     &template::MODULE,
     &validate_argument_spec::MODULE,
+    &yum::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
