@@ -1,20 +1,18 @@
 //! ansible.builtin.apt: installs, updates and removes Debian packages by apt-get.
 
-use crate::connect::shell::quote;
 use crate::host::reads::Script;
 use crate::host::{Change, Difference, Failure, Footprint, Host, Inverse, Step};
 use crate::value::Interruption;
 
 use super::execution::environment;
 use super::package_common::apt_simulation::{self, Item};
-use super::package_common::deb_request::{
-    Question, Seen, Spec, State, Version, missing, preparation, repository_footprint,
-};
+use super::package_common::apt_work::{OPTIONS, Wanted, Work};
+use super::package_common::deb_request::{Seen, Version, repository_footprint};
 use super::package_common::deb_version::compare;
-use super::package_common::dnf_options::{command_line, entries};
-use super::package_common::tool::{Ended, Lock, attempt, each, parse_each, parse_transaction, transaction};
+use super::package_common::dnf_options::command_line;
+use super::package_common::tool::{Ended, attempt, each, parse_each, parse_transaction, transaction};
 use super::package_common::{tool, update_lists};
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Settings, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.apt",
@@ -98,198 +96,29 @@ pub const MODULE: Module = Module {
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
 
-/// apt says so in its errors alone.
-pub(super) const LOCK_WORDS: &str =
-    "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg\\|is locked by another process";
-
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, settings, .. } = invocation;
-    let task = Task::parse(args, host, preparation(&environment(&settings)?))?;
-    let seen = Seen::parse(&task.host.read(task.question().script(&task.environment)).await?)?;
-    let work = task.work(&seen)?;
+    let task = Task { host, wanted: wanted(args, &settings)? };
+    let seen = Seen::parse(&task.host.read(task.wanted.question()).await?)?;
+    let work = task.wanted.work(&seen)?;
     task.carry_out(work, &seen).await
 }
 
+/// The first question of a task.
+pub(super) fn question(args: &Args, settings: &Settings) -> Result<Script, Failure> {
+    Ok(wanted(args.clone(), settings)?.question())
+}
+
+fn wanted(args: Args, settings: &Settings) -> Result<Wanted, Failure> {
+    Wanted::parse(args, &environment(settings)?)
+}
+
 struct Task {
-    args: Args,
     host: Host,
-    /// The lines in front of every script.
-    environment: String,
-    state: State,
-    specs: Vec<Spec>,
-    /// Package files on the host, and URLs.
-    files: Vec<String>,
-    urls: Vec<String>,
-    /// The verb of apt-get that upgrades all packages.
-    upgrade: Option<&'static str>,
-    lock: Lock,
+    wanted: Wanted,
 }
-
-/// What is to be done, as far as the first look tells.
-#[derive(Debug, Default)]
-struct Work {
-    update: bool,
-    clean: bool,
-    /// Shell code that runs apt-get, with `OPTIONS` where the options go.
-    commands: Vec<String>,
-    /// Names that are to count as installed for themselves.
-    manual: Vec<String>,
-}
-
-/// Stands in a command for the options that differ between looking and doing.
-const OPTIONS: &str = "@OPTIONS@";
 
 impl Task {
-    fn parse(args: Args, host: Host, environment: String) -> Result<Task, Failure> {
-        let state = State::parse(args.text("state"));
-        let names = entries(&args, "name");
-        let upgrade_all = names.iter().any(|name| name == "*");
-        if upgrade_all && (state != State::Latest || names.len() > 1) {
-            return Err(Failure::new(
-                "the name `*` means every installed package: it needs `state: latest`, and no other names beside it",
-            ));
-        }
-        let specs = names.iter().filter(|name| *name != "*").map(|name| Spec::parse(name)).collect::<Result<_, _>>()?;
-        let debs = args.text("deb").split(',').map(|path| path.trim().to_owned()).filter(|path| !path.is_empty());
-        let (urls, files) = debs.partition(|path| path.contains("://"));
-        if args.has("deb") && state != State::Present {
-            return Err(Failure::new("deb only supports state=present"));
-        }
-        let upgrade = match args.text("upgrade") {
-            "dist" | "full" => Some("dist-upgrade"),
-            "safe" | "yes" => Some("upgrade --with-new-pkgs"),
-            _ if upgrade_all => Some("upgrade --with-new-pkgs"),
-            _ => None,
-        };
-        let lock = Lock { code: None, words: LOCK_WORDS, timeout: args.int("lock_timeout").unwrap_or(60) };
-        let environment = format!("{environment}export DEBIAN_FRONTEND=noninteractive DEBIAN_PRIORITY=critical\n");
-        Ok(Task { args, host, environment, state, specs, files, urls, upgrade, lock })
-    }
-
-    fn wants_lists(&self) -> bool {
-        self.args.bool("update_cache") || self.args.int("cache_valid_time").unwrap_or(0) > 0
-    }
-
-    fn question(&self) -> Question {
-        let mut specs = self.specs.clone();
-        // a package file whose name tells what is in it
-        specs.extend(self.urls.iter().filter_map(|url| in_url(url)).map(|(name, _)| Spec { name, version: None }));
-        Question {
-            specs,
-            files: self.files.clone(),
-            expand: matches!(self.state, State::Present | State::Latest | State::Fixed),
-            age: self.wants_lists(),
-            archives: self.args.bool("clean"),
-        }
-    }
-
-    fn work(&self, seen: &Seen) -> Result<Work, Failure> {
-        let mut work = Work { clean: self.args.bool("clean") && seen.has_archives, ..Work::default() };
-        let mut push = |words: String| work.commands.push(format!("apt-get {OPTIONS} {words}"));
-        if let Some(verb) = self.upgrade {
-            push(verb.to_owned());
-        }
-        let mut packages: Vec<String> = Vec::new();
-        for (path, file) in self.files.iter().zip(&seen.files) {
-            match file {
-                Err(reason) => return Err(Failure::new(format!("Unable to install package: {path}: {reason}"))),
-                Ok(deb) if seen.has(deb) => {}
-                Ok(_) => packages.push(quote(&absolute(path))),
-            }
-        }
-        let mut downloads = String::new();
-        for (index, url) in self.urls.iter().enumerate() {
-            let is_installed = in_url(url).is_some_and(|(name, version)| {
-                let spec = Spec { name, version: Some(Version::Exactly(version)) };
-                seen.installed(&spec).any(|deb| spec.accepts(&deb.version))
-            });
-            if !is_installed {
-                let file = format!("\"$t/{index}.deb\"");
-                downloads.push_str(&format!(
-                    "chmod 755 \"$t\"; /usr/lib/apt/apt-helper download-file {} {file} >&2 || exit; ",
-                    quote(url)
-                ));
-                packages.push(file);
-            }
-        }
-        if !packages.is_empty() {
-            work.commands.push(format!("{downloads}apt-get {OPTIONS} install {}", packages.join(" ")));
-        }
-        if self.specs.is_empty() && self.upgrade.is_none() {
-            let mut push = |words: &str| work.commands.push(format!("apt-get {OPTIONS} {words}"));
-            if self.args.bool("autoclean") {
-                push("autoclean");
-            }
-            if self.args.bool("autoremove") {
-                push("autoremove");
-            }
-            if self.state == State::Fixed {
-                push("--fix-broken install");
-            }
-        }
-        let (only_upgrade, purge) = (self.args.bool("only_upgrade"), self.args.bool("purge"));
-        let words = missing(self.state, &self.specs, seen, only_upgrade, purge)?;
-        if !words.is_empty() {
-            let verb = match self.state {
-                State::Absent => "remove",
-                State::BuildDep => "build-dep",
-                State::Fixed => "--fix-broken install",
-                State::Present | State::Latest => "install",
-            };
-            work.commands.push(format!("apt-get {OPTIONS} {verb} {}", command_line(&words)));
-        }
-        if matches!(self.state, State::Present | State::Latest) {
-            let is_named = |name: &&String| self.specs.iter().any(|spec| spec.name == **name);
-            work.manual = seen.automatic.iter().filter(is_named).cloned().collect();
-        }
-        let asks_for_nothing_else =
-            self.specs.is_empty() && self.upgrade.is_none() && !self.args.has("deb") && work.commands.is_empty();
-        let is_old = seen.now - seen.lists_time > self.args.int("cache_valid_time").unwrap_or(0);
-        let is_of_use = asks_for_nothing_else || !work.commands.is_empty() && self.state != State::Absent;
-        work.update = self.wants_lists() && is_old && is_of_use;
-        Ok(work)
-    }
-
-    /// The options of apt-get, for looking or for doing.
-    fn options(&self, simulate: bool) -> String {
-        let mut words: Vec<String> = Vec::new();
-        if simulate {
-            words.extend(["--simulate", "-o", "Debug::NoLocking=1"].map(str::to_owned));
-        }
-        words.push("--assume-yes".to_owned());
-        for option in self.args.text("dpkg_options").split(',').map(str::trim).filter(|option| !option.is_empty()) {
-            words.extend(["-o".to_owned(), format!("Dpkg::Options::=--{option}")]);
-        }
-        if let Some(release) = self.args.str("default_release").filter(|release| !release.is_empty()) {
-            words.push(format!("--target-release={release}"));
-        }
-        if let Some(recommends) = self.args.optional_bool("install_recommends") {
-            words.push(if recommends { "--install-recommends" } else { "--no-install-recommends" }.to_owned());
-        }
-        let force = self.args.bool("force");
-        for (argument, option, forced) in [
-            ("purge", "--purge", false),
-            ("autoremove", "--auto-remove", false),
-            ("only_upgrade", "--only-upgrade", false),
-            ("fail_on_autoremove", "--no-remove", false),
-            ("allow_downgrade", "--allow-downgrades", force),
-            ("allow_unauthenticated", "--allow-unauthenticated", force),
-            ("allow_change_held_packages", "--allow-change-held-packages", force),
-            ("force", "--allow-remove-essential", false),
-        ] {
-            let removes_settings = argument == "purge" && self.state != State::Absent && !self.args.bool("autoremove");
-            if (self.args.bool(argument) || forced) && !removes_settings {
-                words.push(option.to_owned());
-            }
-        }
-        command_line(&words)
-    }
-
-    fn commands(&self, work: &Work, simulate: bool) -> Vec<String> {
-        let options = self.options(simulate);
-        work.commands.iter().map(|command| command.replace(OPTIONS, &options)).collect()
-    }
-
     async fn carry_out(&self, work: Work, seen: &Seen) -> Result<Outcome, Failure> {
         let check = self.host.is_check();
         let mut outcome = Outcome::ok();
@@ -303,8 +132,9 @@ impl Task {
             outcome.changed = true;
         }
         if work.update && !check {
-            lists_time =
-                update_lists::run(&self.host, &self.environment, &self.args, self.lock).await?.unwrap_or(lists_time);
+            lists_time = update_lists::run(&self.host, &self.wanted.environment, &self.wanted.args, self.wanted.lock)
+                .await?
+                .unwrap_or(lists_time);
         }
         if !work.commands.is_empty() {
             let simulated = self.simulate(&work, check).await?;
@@ -321,29 +151,29 @@ impl Task {
             outcome.changed = true;
         }
         if work.update && check {
-            update_lists::run(&self.host, &self.environment, &self.args, self.lock).await?;
+            update_lists::run(&self.host, &self.wanted.environment, &self.wanted.args, self.wanted.lock).await?;
         }
         if !work.manual.is_empty() {
             self.mark(&work.manual).await?;
         }
-        if self.wants_lists() {
+        if self.wanted.wants_lists() {
             outcome = outcome.with("cache_update_time", lists_time);
         }
         Ok(outcome.with("cache_updated", work.update))
     }
 
     async fn simulate(&self, work: &Work, check: bool) -> Result<Simulated, Failure> {
-        let mut commands = self.commands(work, true);
+        let mut commands = self.wanted.commands(work, true);
         // packages of which settings are left: a removal would not bring back what is there now
         commands.push("dpkg-query -W -f '${db:Status-Abbrev}\\t${Package}\\n' | sed -n 's/^.c.*\\t//p'".to_owned());
-        let text = each(&self.environment, &commands, self.lock);
+        let text = each(&self.wanted.environment, &commands, self.wanted.lock);
         let script = Script { text, footprint: repository_footprint() };
         let mut all = parse_each(&self.host.read(script).await?)?;
         let leftover = if all.len() == commands.len() { all.pop() } else { None };
         let leftover = leftover.map(|ended| ended.stdout.split_whitespace().map(str::to_owned).collect());
         let mut simulated = Simulated { leftover: leftover.unwrap_or_default(), ..Simulated::default() };
         for ended in all {
-            let ended = ended.unlocked(self.lock)?;
+            let ended = ended.unlocked(self.wanted.lock)?;
             let one = apt_simulation::parse(&ended.stdout, &ended.stderr);
             if check
                 && work.update
@@ -365,7 +195,7 @@ impl Task {
 
     /// What apt-get refuses, or would do though it is not what was asked for.
     fn refuse(&self, simulation: &apt_simulation::Simulation, ended: &Ended) -> Result<(), Failure> {
-        let force = self.args.bool("force");
+        let force = self.wanted.args.bool("force");
         let failed = |message: String| {
             Err(Failure::new(message)
                 .with("rc", 100)
@@ -373,18 +203,18 @@ impl Task {
                 .with("stderr", ended.stderr.as_str()))
         };
         if let Some(name) = simulation.downgraded.first()
-            && !self.args.bool("allow_downgrade")
+            && !self.wanted.args.bool("allow_downgrade")
             && !force
         {
             return failed(format!("a newer version of {name} is installed: only `allow_downgrade: true` goes back"));
         }
         if let Some(name) = simulation.held.first()
-            && !self.args.bool("allow_change_held_packages")
+            && !self.wanted.args.bool("allow_change_held_packages")
             && !force
         {
             return failed(format!("{name} is on hold: only `allow_change_held_packages: true` changes it"));
         }
-        for spec in &self.specs {
+        for spec in &self.wanted.specs {
             let Some(Version::AtLeast(wanted)) = &spec.version else { continue };
             let item = simulation.items.iter().find(|item| item.name == spec.name);
             if let Some(new) = item.and_then(|item| item.new.as_deref()).filter(|new| compare(new, wanted).is_lt()) {
@@ -413,9 +243,9 @@ impl Task {
     }
 
     async fn change(&self, work: &Work, simulated: &Simulated, outcome: Outcome) -> Result<Outcome, Failure> {
-        let commands = self.commands(work, false);
+        let commands = self.wanted.commands(work, false);
         let list = "dpkg-query -W -f '${binary:Package}\\t${Version}\\t${db:Status-Abbrev}\\n'";
-        let around = self.args.int("policy_rc_d").map(policy).unwrap_or_default();
+        let around = self.wanted.args.int("policy_rc_d").map(policy).unwrap_or_default();
         let difference = simulated.difference();
         let verbs: Vec<String> = work
             .commands
@@ -424,7 +254,7 @@ impl Task {
             .collect();
         // scripts of packages may do anything
         let change = Change::uncertain(format!("packages: {}", verbs.join(", ")), Footprint::Everything)
-            .step(Step::new(transaction(&self.environment, &around, list, &commands, self.lock)))
+            .step(Step::new(transaction(&self.wanted.environment, &around, list, &commands, self.wanted.lock)))
             .difference(difference.clone())
             .inverse(simulated.inverse());
         let applied = self.host.change(change).await?;
@@ -433,7 +263,7 @@ impl Task {
             return Ok(outcome.with("stdout", simulated.stdout.trim_end()).with("stderr", ""));
         };
         let finished = parse_transaction(response)?;
-        let ended = finished.ended.unlocked(self.lock)?;
+        let ended = finished.ended.unlocked(self.wanted.lock)?;
         if ended.code != Some(0) {
             let errors = apt_simulation::parse("", &ended.stderr).errors;
             let touched = !finished.added.is_empty() || !finished.removed.is_empty();
@@ -450,8 +280,8 @@ impl Task {
     async fn clean(&self) -> Result<(), Failure> {
         let script = format!(
             "{}{}cat \"$t/err\" >&2; [ \"$c\" = 0 ]\n",
-            tool::preparation(&self.environment),
-            attempt("apt-get clean", self.lock)
+            tool::preparation(&self.wanted.environment),
+            attempt("apt-get clean", self.wanted.lock)
         );
         let change = Change::uncertain("fetched packages", Footprint::tree("/var/cache/apt"))
             .step(Step::new(script))
@@ -471,8 +301,11 @@ impl Task {
             format!("packages kept for themselves: {}", names.join(", ")),
             Footprint::path("/var/lib/apt/extended_states"),
         )
-        .step(Step::new(format!("{}apt-mark manual {words} >/dev/null", self.environment)))
-        .inverse(Inverse::Steps(vec![Step::new(format!("{}apt-mark auto {words} >/dev/null", self.environment))]));
+        .step(Step::new(format!("{}apt-mark manual {words} >/dev/null", self.wanted.environment)))
+        .inverse(Inverse::Steps(vec![Step::new(format!(
+            "{}apt-mark auto {words} >/dev/null",
+            self.wanted.environment
+        ))]));
         match self.host.change(change).await?.responses.first() {
             Some(response) if !response.success() => {
                 Err(Failure::new(format!("apt-mark manual {words} failed: {}", response.error_text().trim())))
@@ -548,21 +381,6 @@ fn policy(code: i64) -> String {
          trap 'rm -f $f; [ ! -e $f.trimtab ] || mv $f.trimtab $f; rm -rf \"$t\"' EXIT\n\
          printf '#!/bin/sh\\nexit {code}\\n' >$f && chmod 755 $f || exit\n"
     )
-}
-
-/// apt-get takes what has no slash for a name.
-fn absolute(path: &str) -> String {
-    if path.contains('/') { path.to_owned() } else { format!("./{path}") }
-}
-
-/// Name and version in a URL's last part, if it is named `name_version_architecture.deb` as usual.
-fn in_url(url: &str) -> Option<(String, String)> {
-    let file = url.split(['?', '#']).next()?.rsplit('/').next()?.strip_suffix(".deb")?;
-    let mut parts = file.split('_');
-    let (name, version, _) = (parts.next()?, parts.next()?, parts.next()?);
-    let version =
-        version.replace("%3a", ":").replace("%3A", ":").replace("%2b", "+").replace("%2B", "+").replace("%7e", "~");
-    (parts.next().is_none() && !name.is_empty()).then(|| (name.to_owned(), version))
 }
 
 #[cfg(test)]

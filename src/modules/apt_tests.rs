@@ -215,14 +215,3 @@ fn arguments_that_make_no_sense_are_refused() {
     assert!(refused(&[("deb", "/a.deb".into()), ("name", "a".into())]).contains("mutually exclusive"));
     assert!(refused(&[("state", "latest".into())]).contains("one of the following is required"));
 }
-
-#[test]
-fn a_url_may_tell_what_is_in_it() {
-    let cases = [
-        ("https://example.org/a/zz_1%3a2.0-1_amd64.deb?x=1", Some(("zz", "1:2.0-1"))),
-        ("https://example.org/latest.deb", None),
-    ];
-    for (url, found) in cases {
-        assert_eq!(in_url(url), found.map(|(name, version)| (name.to_owned(), version.to_owned())), "{url}");
-    }
-}

@@ -10,7 +10,7 @@ use super::package_common::rpm_request::{Command, Request, Seen, State, Work, pl
 use super::package_common::rpm_spec::{FORMAT, Rpm};
 use super::package_common::rpm_transaction::{self, Item};
 use super::package_common::tool::{Ended, Finished, each, parse_each, parse_transaction, texts, transaction};
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Settings, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.dnf",
@@ -105,6 +105,11 @@ pub(super) async fn run(invocation: Invocation, module: &'static str) -> Result<
         return Ok(nothing(&work));
     }
     task.carry_out(&work).await
+}
+
+/// The first question of a task.
+pub(super) fn question(args: &Args, settings: &Settings) -> Result<Script, Failure> {
+    Ok(Request::parse(args)?.question(&environment(settings)?))
 }
 
 fn nothing(work: &Work) -> Outcome {

@@ -41,12 +41,15 @@ mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package;
 mod package_common;
+mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
 mod raw;
 mod replace;
+mod rpm_key;
 mod script;
 mod service;
 mod service_cpus;
@@ -67,6 +70,7 @@ pub(crate) mod testing;
 mod unit;
 mod validate_argument_spec;
 mod yum;
+mod yum_repository;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -113,11 +117,14 @@ pub const MODULES: &[&Module] = &[
     &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &package::MODULE,
+    &package_facts::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &replace::MODULE,
+    &rpm_key::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -133,6 +140,7 @@ pub const MODULES: &[&Module] = &[
     &template::MODULE,
     &validate_argument_spec::MODULE,
     &yum::MODULE,
+    &yum_repository::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

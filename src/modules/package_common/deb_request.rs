@@ -404,7 +404,7 @@ pub fn missing(
                 if only_upgrade && !is_installed {
                     continue;
                 }
-                if state == State::Latest && !is_provided || !is_right && !is_provided {
+                if !is_provided && (state == State::Latest || !is_right) {
                     words.push(spec.word());
                 }
             }

@@ -5,6 +5,12 @@ use std::process::Command;
 
 use crate::value::Value;
 
+/// Tells why a test does nothing here.
+#[allow(clippy::print_stderr)]
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 /// True if this machine has all of these programs; says so if not.
 pub fn has(programs: &[&str]) -> bool {
     let missing = programs.iter().find(|program| {
@@ -13,9 +19,9 @@ pub fn has(programs: &[&str]) -> bool {
     });
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout == b"0\n");
     if let Some(missing) = missing {
-        eprintln!("skipped: this machine has no {missing}");
+        skip(&format!("this machine has no {missing}"));
     } else if !is_root {
-        eprintln!("skipped: package managers want root");
+        skip("package managers want root");
     }
     missing.is_none() && is_root
 }
