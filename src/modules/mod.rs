@@ -6,6 +6,7 @@
 
 mod accounts;
 mod add_host;
+mod apt;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -18,6 +19,8 @@ mod copy;
 mod cpuset;
 mod debug;
 mod edited_file;
+mod dnf;
+mod dnf5;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -43,6 +46,9 @@ mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package;
+mod package_common;
+mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
@@ -50,6 +56,7 @@ mod programs;
 mod raw;
 mod reboot;
 mod replace;
+mod rpm_key;
 mod script;
 mod service;
 mod service_cpus;
@@ -77,6 +84,10 @@ mod wait_for_connection;
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
+mod unit;
+mod validate_argument_spec;
+mod yum;
+mod yum_repository;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -92,6 +103,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
@@ -101,6 +113,8 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &debug::MODULE,
+    &dnf::MODULE,
+    &dnf5::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -124,12 +138,15 @@ pub const MODULES: &[&Module] = &[
     &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &package::MODULE,
+    &package_facts::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
     &replace::MODULE,
+    &rpm_key::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -147,6 +164,8 @@ pub const MODULES: &[&Module] = &[
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
     &wait_for_connection::MODULE,
+    &yum::MODULE,
+    &yum_repository::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
