@@ -18,9 +18,9 @@ mod command;
 mod copy;
 mod cpuset;
 mod debug;
-mod edited_file;
 mod dnf;
 mod dnf5;
+mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -80,14 +80,12 @@ mod user_plan;
 mod validate_argument_spec;
 mod wait_for;
 mod wait_for_connection;
+mod yum;
+mod yum_repository;
 #[cfg(test)]
 mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
-mod validate_argument_spec;
-mod yum;
-mod yum_repository;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -113,8 +111,8 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &debug::MODULE,
-    &dnf::MODULE,
     &dnf5::MODULE,
+    &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
