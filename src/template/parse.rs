@@ -160,6 +160,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
 
 static PLAYBOOK_TEXTS: LazyLock<Cache<String, Template>> = LazyLock::new(Cache::new);
 static EXPRESSIONS: LazyLock<Cache<String, Expression>> = LazyLock::new(Cache::new);
+static CONDITIONS: LazyLock<Cache<String, Expression>> = LazyLock::new(Cache::new);
 static FILES: LazyLock<Cache<(String, String, Syntax), Template>> = LazyLock::new(Cache::new);
 
 /// A text from a playbook, inventory or command line.
@@ -187,6 +188,23 @@ pub fn expression(text: &str) -> Result<Arc<Expression>> {
         || text.to_owned(),
         || {
             let text = literal_backslashes(text, true, SyntaxConfig::default());
+            let parsed = machinery::parse_expr(&text)
+                .map_err(|error| convert_error(&error).context("syntax error in expression"))?;
+            convert_expression(&parsed)
+        },
+    )
+}
+
+/// A condition: an expression without braces, in whose strings backslashes escape as in Python.
+pub fn condition(text: &str) -> Result<Arc<Expression>> {
+    if !text.contains('\\') {
+        return expression(text);
+    }
+    CONDITIONS.get(
+        text,
+        || text.to_owned(),
+        || {
+            let text = super::escapes::with_pythons_escapes(text);
             let parsed = machinery::parse_expr(&text)
                 .map_err(|error| convert_error(&error).context("syntax error in expression"))?;
             convert_expression(&parsed)
