@@ -10,12 +10,16 @@ pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod authorized_key;
+mod authorized_keys;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod cron;
+mod cron_table;
 mod debug;
 mod edited_file;
 pub mod engine_actions;
@@ -28,9 +32,11 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod fstab;
 mod getent;
 mod group;
 mod group_by;
+mod host_keys;
 mod hostname;
 mod include_vars;
 mod ini_edit;
@@ -40,8 +46,11 @@ mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
+mod known_hosts;
 mod lineinfile;
 mod machine;
+mod modprobe;
+mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
@@ -94,12 +103,14 @@ pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &cron::MODULE,
     &debug::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -122,7 +133,10 @@ pub const MODULES: &[&Module] = &[
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
+    &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &modprobe::MODULE,
+    &mount::MODULE,
     &nic_queues::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
