@@ -6,6 +6,7 @@
 
 mod accounts;
 mod add_host;
+mod apt;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -21,6 +22,8 @@ mod cpuset;
 mod cron;
 mod cron_table;
 mod debug;
+mod dnf;
+mod dnf5;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
@@ -54,6 +57,9 @@ mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package;
+mod package_common;
+mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
@@ -61,6 +67,7 @@ mod programs;
 mod raw;
 mod reboot;
 mod replace;
+mod rpm_key;
 mod script;
 mod service;
 mod service_cpus;
@@ -86,6 +93,8 @@ mod user_plan;
 mod validate_argument_spec;
 mod wait_for;
 mod wait_for_connection;
+mod yum;
+mod yum_repository;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -101,6 +110,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &authorized_key::MODULE,
@@ -112,6 +122,8 @@ pub const MODULES: &[&Module] = &[
     &cpuset::MODULE,
     &cron::MODULE,
     &debug::MODULE,
+    &dnf5::MODULE,
+    &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -138,12 +150,15 @@ pub const MODULES: &[&Module] = &[
     &modprobe::MODULE,
     &mount::MODULE,
     &nic_queues::MODULE,
+    &package::MODULE,
+    &package_facts::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
     &replace::MODULE,
+    &rpm_key::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -161,6 +176,8 @@ pub const MODULES: &[&Module] = &[
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
     &wait_for_connection::MODULE,
+    &yum::MODULE,
+    &yum_repository::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
@@ -267,7 +284,26 @@ pub fn find(name: &str) -> Option<&'static Module> {
     })
 }
 
+/// The modules that do their work on the controller alone, without a question to the host.
+const OF_CONTROLLER: &[&str] = &[
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "include_vars",
+    "pause",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
+];
+
 impl Module {
+    /// False for a module that does its work on the controller alone.
+    pub fn asks_the_host(&self) -> bool {
+        matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
+    }
+
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

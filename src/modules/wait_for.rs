@@ -7,10 +7,10 @@ use crate::host::{Failure, Footprint, Host};
 use crate::value::{Map, Value};
 
 use super::file_common::path::absolute;
-use super::file_common::regex::{Flags, captures_from, compile};
 use super::file_common::text::Coding;
 use super::tcp_port::{connections, names_of, port_script};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use crate::python_regex::{Flags, captures_from, compile};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.wait_for",

@@ -9,5 +9,7 @@ mod generated;
 mod inventory;
 mod play_flow;
 mod roles;
+mod steering;
+mod strategies;
 mod support;
 mod yaml;
