@@ -11,12 +11,16 @@ pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod authorized_key;
+mod authorized_keys;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod cron;
+mod cron_table;
 mod debug;
 mod dnf;
 mod dnf5;
@@ -29,9 +33,11 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod fstab;
 mod getent;
 mod group;
 mod group_by;
+mod host_keys;
 mod hostname;
 mod include_vars;
 mod ini_edit;
@@ -41,8 +47,11 @@ mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
+mod known_hosts;
 mod lineinfile;
 mod machine;
+mod modprobe;
+mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
@@ -104,12 +113,14 @@ pub const MODULES: &[&Module] = &[
     &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &cron::MODULE,
     &debug::MODULE,
     &dnf5::MODULE,
     &dnf::MODULE,
@@ -134,7 +145,10 @@ pub const MODULES: &[&Module] = &[
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
+    &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &modprobe::MODULE,
+    &mount::MODULE,
     &nic_queues::MODULE,
     &package::MODULE,
     &package_facts::MODULE,
