@@ -10,6 +10,7 @@ use super::vars_files::{VarsDirectory, read_text, reason};
 use super::{Inventory, address, ini, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
+use crate::vault::Keyring;
 
 /// Names with these ends are not read from a directory.
 ///
@@ -17,8 +18,14 @@ use crate::source::{Place, Source};
 const IGNORED_ENDS: [&str; 12] =
     [".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry"];
 
-/// Reads the sources of an inventory (each `-i`): files, directories, lists of hosts with commas.
+/// Reads the sources of an inventory (each `-i`): files, directories, lists of hosts with commas. Nothing in it is
+/// encrypted.
 pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
+    load_with(sources, &Arc::default())
+}
+
+/// The same with passwords for files that are encrypted, also in `group_vars` and `host_vars`.
+pub fn load_with<S: AsRef<str>>(sources: &[S], keyring: &Arc<Keyring>) -> Result<Inventory> {
     let mut builder = Builder::new();
     let mut directories: Vec<Arc<VarsDirectory>> = Vec::new();
     for source in sources {
@@ -28,14 +35,14 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
             read_list(source, &mut builder)?;
             continue;
         }
-        read_path(&path, &mut builder)?;
+        read_path(&path, keyring, &mut builder)?;
         let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
         let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
         let known = directories.iter().find(|directory| directory.path() == beside).cloned();
-        directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside))));
+        directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
     }
     let (hosts, groups, warnings) = builder.finish();
-    Ok(Inventory::new(hosts, groups, directories, warnings))
+    Ok(Inventory::new(hosts, groups, directories, keyring, warnings))
 }
 
 fn expand_home(source: &str) -> PathBuf {
@@ -65,14 +72,14 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn read_path(path: &Path, builder: &mut Builder) -> Result<()> {
+fn read_path(path: &Path, keyring: &Keyring, builder: &mut Builder) -> Result<()> {
     let cannot = |error: &std::io::Error| {
         Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
     };
     let metadata = std::fs::metadata(path)
         .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
     if !metadata.is_dir() {
-        return read_file(path, builder);
+        return read_file(path, keyring, builder);
     }
     let entries = std::fs::read_dir(path).map_err(|error| cannot(&error))?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -83,13 +90,13 @@ fn read_path(path: &Path, builder: &mut Builder) -> Result<()> {
             || matches!(text.as_ref(), "group_vars" | "host_vars" | "vars_plugins")
             || IGNORED_ENDS.iter().any(|end| text.ends_with(end));
         if !ignored {
-            read_path(&path.join(&name), builder)?;
+            read_path(&path.join(&name), keyring, builder)?;
         }
     }
     Ok(())
 }
 
-fn read_file(path: &Path, builder: &mut Builder) -> Result<()> {
+fn read_file(path: &Path, keyring: &Keyring, builder: &mut Builder) -> Result<()> {
     if is_script(path) {
         return Err(Error::input(format!("inventory scripts are not supported: `{}` is executable", path.display()))
             .hint(format!(
@@ -99,10 +106,7 @@ fn read_file(path: &Path, builder: &mut Builder) -> Result<()> {
             .hint("if it is no script, take its execute permission away"));
     }
     builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let source = read_text(path)?;
-    if source.text.starts_with("$ANSIBLE_VAULT;") {
-        return Err(Error::input("this inventory is encrypted with Ansible Vault").at(&Place::start(&source)));
-    }
+    let source = read_text(path, keyring)?;
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("yml" | "yaml" | "json") => read_yaml(&source, builder),
         Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),

@@ -10,4 +10,5 @@ mod inventory;
 mod play_flow;
 mod roles;
 mod support;
+mod vault;
 mod yaml;
