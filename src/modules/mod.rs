@@ -28,6 +28,8 @@ mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
+#[cfg(test)]
+mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
@@ -82,6 +84,8 @@ mod sysv;
 mod tcp_port;
 mod tempfile;
 mod template;
+#[cfg(test)]
+pub(crate) mod testing;
 mod unit;
 mod user;
 mod user_key;
@@ -91,10 +95,6 @@ mod wait_for;
 mod wait_for_connection;
 mod yum;
 mod yum_repository;
-#[cfg(test)]
-mod fake_systemd;
-#[cfg(test)]
-pub(crate) mod testing;
 
 use std::future::Future;
 use std::pin::Pin;

@@ -74,13 +74,10 @@ fn plan(args: &Args, context: &Context) -> Result<Execution, Failure> {
         .search
         .find("files", name)
         .ok_or_else(|| Failure::new(format!("Could not find or access '{name}' on the Ansible Controller.")))?;
-    let content =
+    let mut content =
         std::fs::read(&path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    if args.bool("decrypt") && content.starts_with(b"$ANSIBLE_VAULT;") {
-        return Err(Failure::new(format!(
-            "{} is encrypted with Ansible Vault, which script cannot open",
-            path.display()
-        )));
+    if args.bool("decrypt") {
+        content = context.keyring.open(&path, content)?;
     }
     Ok(Execution {
         what: heading(&format!("script: {}", line.trim())),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::playbook::{Role, Task};
 use crate::template::{Context, Scope, SearchPath, Warnings};
 use crate::value::{Interruption, Map, Object, Value};
+use crate::vault::Keyring;
 
 use super::precedence::Level;
 use super::runtime::{Delta, Runtime};
@@ -16,6 +17,8 @@ pub struct RunVars {
     /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
     pub magic: Map,
     pub warnings: Warnings,
+    /// Opens what is encrypted with Ansible Vault.
+    pub keyring: Arc<Keyring>,
 }
 
 /// What holds for a play on all its hosts.
@@ -83,7 +86,8 @@ impl TaskScope {
 
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
-        Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone())
+        let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone());
+        context.with_keyring(Arc::clone(&self.run.keyring))
     }
 
     /// Where this task's files are looked for.

@@ -12,4 +12,5 @@ mod roles;
 mod steering;
 mod strategies;
 mod support;
+mod vault;
 mod yaml;

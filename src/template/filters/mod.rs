@@ -14,6 +14,7 @@ mod text;
 mod time;
 mod units;
 mod values;
+mod vault;
 mod yaml_json;
 
 use std::cmp::Ordering;
@@ -49,6 +50,7 @@ static TABLES: &[&[Filter]] = &[
     yaml_json::FILTERS,
     time::FILTERS,
     network::FILTERS,
+    vault::FILTERS,
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Filter> {
