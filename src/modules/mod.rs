@@ -6,6 +6,8 @@
 
 mod add_host;
 mod apt;
+mod apt_key;
+mod apt_repository;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -16,9 +18,12 @@ mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod deb822_repository;
+mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod dpkg_selections;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -87,6 +92,8 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &apt::MODULE,
+    &apt_key::MODULE,
+    &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
@@ -95,9 +102,12 @@ pub const MODULES: &[&Module] = &[
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &deb822_repository::MODULE,
+    &debconf::MODULE,
     &debug::MODULE,
     &dnf::MODULE,
     &dnf5::MODULE,
+    &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
