@@ -12,7 +12,9 @@ use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
-use crate::engine::options::{ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PrivilegeDefaults};
+use crate::engine::options::{
+    ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
+};
 use crate::engine::play::Run;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
@@ -74,7 +76,7 @@ impl Session {
                 .hint("decrypt the files first, or give the variables by `-e @FILE`"));
         }
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory)?;
+        let (inventory, sources) = self.inventory(&hosts.inventory, &extra)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
@@ -90,7 +92,7 @@ impl Session {
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(&mut self, given: &[String]) -> Result<(Inventory, Vec<PathBuf>)> {
+    fn inventory(&mut self, given: &[String], extra: &Arc<Map>) -> Result<(Inventory, Vec<PathBuf>)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -110,7 +112,7 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load(&sources)?;
+        let inventory = inventory::load_with(&sources, extra)?;
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
@@ -168,8 +170,16 @@ impl Session {
             tags: Vec::new(),
             skip_tags: Vec::new(),
             force_handlers: settings.flag("force_handlers")?,
+            error_on_missing_handler: settings.flag("error_on_missing_handler")?,
+            pattern_mismatch: match settings.text("host_pattern_mismatch").as_deref() {
+                Some("ignore") => PatternMismatch::Ignored,
+                Some("warning") => PatternMismatch::Warning,
+                Some("error") => PatternMismatch::Error,
+                _ => return Err(settings.wants("host_pattern_mismatch", "ignore, warning or error")),
+            },
             limit,
             gathering,
+            free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
@@ -279,16 +289,16 @@ impl Session {
         options: Options,
         fleet: Fleet,
         plays: Vec<Arc<Play>>,
-        playbooks: &[String],
+        playbooks: &[(String, usize)],
         format: &report::Format,
     ) -> Result<u8> {
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars { extra: fleet.extra, magic, warnings: Default::default() });
         let (sender, mut events) = mpsc::unbounded_channel();
-        for path in playbooks {
+        for (path, plays) in playbooks {
             // the receiver lives as long as this function
-            let _ = sender.send(Event::PlaybookStarted { path: path.clone() });
+            let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -142,6 +142,11 @@ impl<'a> Answers<'a> {
         self.ended
     }
 
+    /// The token of the last frames: the host may have made one of its own.
+    pub(super) fn token(&self) -> Token {
+        Token { first: String::from_utf8_lossy(&self.stdout.token).into_owned(), second: String::new() }
+    }
+
     /// How many requests have been answered.
     pub(super) fn answered(&self) -> usize {
         self.responses.iter().filter(|response| response.code.is_some()).count()

@@ -16,8 +16,11 @@ const GATHERED_BYTES: usize = 64 * 1024;
 /// Batches from this size on are announced, see `t_batch` in the prelude.
 const ANNOUNCED: usize = 16 * 1024;
 
-/// The longest command line that carries a first batch: fits one packet of any server (RFC 4253 section 6.1).
-const COMMAND: usize = 32_000;
+/// The longest command line that carries a first batch: it fits one packet of any server (RFC 4253 section 6.1), or
+/// of OpenSSH (256 KiB, PACKET_MAX_SIZE), and one argument of `execve` on Linux (128 KiB, execve(2)).
+pub(super) fn longest_command(server_version: &str) -> usize {
+    if server_version.contains("OpenSSH") { 120_000 } else { 32_000 }
+}
 
 /// Standard input travels in `printf` calls of this many bytes each.
 const CHUNK: usize = 48 * 1024;
@@ -74,40 +77,73 @@ pub(super) fn prelude(token: &Token) -> Vec<u8> {
 /// Writes requests as one compound command, which a shell parses to its end before it runs any of it: a batch that
 /// was cut off on its way does nothing.
 pub(super) fn compose(requests: &[Request], features: Features) -> Vec<u8> {
-    let text = compound(requests, features, "t_mark \"b $t_base64\"");
-    if text.len() < ANNOUNCED {
-        return text.into_bytes();
+    with_length(compound(requests, features, "t_mark \"b $t_base64\""))
+}
+
+/// Puts the length of a long batch before it.
+fn with_length(batch: String) -> Vec<u8> {
+    if batch.len() < ANNOUNCED {
+        return batch.into_bytes();
     }
-    format!("t_batch {}\n{text}", text.len()).into_bytes()
+    format!("t_batch {}\n{batch}", batch.len()).into_bytes()
 }
 
 /// A command line that answers a first batch and goes on as a shell, which knows nothing of the prelude then. OpenSSH
 /// lets no data follow a command before it has started it: this way the first batch is not late. For reads only, as
 /// others on the host can see it, and for short ones. `token` is not used again.
-pub(super) fn first_command(program: &str, token: &Token, requests: &[Request]) -> Option<String> {
-    let read = |request: &Request| {
-        request.guard == Guard::Always
-            && request.writes.is_none()
-            && !matches!(request.verb, Verb::Script { stdin: Some(_), .. })
-    };
-    if !requests.iter().all(read) {
+pub(super) fn first_command(program: &str, token: &Token, requests: &[Request], longest: usize) -> Option<String> {
+    if !requests.iter().all(may_be_seen) {
         return None;
     }
     let mut text = prelude(&Token { first: token.whole(), second: String::new() });
     text.extend_from_slice(compound(requests, Features::default(), "t_announce").as_bytes());
     text.extend_from_slice(format!("cd \"$t_home\" 2>/dev/null; exec {program}\n").as_bytes());
-    // octal where any login shell might see more than a character; within quotes no shell touches the rest
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b" -_.,:;=+/@#(){}[]<>|&*?^~".contains(&byte);
-    let mut command = format!("exec {program} -c 'eval \"$(printf \"");
-    for byte in text {
-        if plain(byte) {
-            command.push(char::from(byte));
+    let command = format!("exec {program} -c 'eval \"$(printf \"{}\")\"'", octal(&text));
+    (command.len() <= longest).then_some(command)
+}
+
+/// The same for the shell of another user, which `command` starts and which reads its batches from a pipe: first what
+/// the command line brought, then what `cat` relays. It knows the prelude and goes on with the token of its answer.
+/// `cat` runs in the background, so that the end of `command` is the end of all; the server then ends its input.
+pub(super) fn first_relayed_command(
+    program: &str,
+    command: &str,
+    token: &Token,
+    requests: &[Request],
+    longest: usize,
+) -> Option<String> {
+    if !requests.iter().all(may_be_seen) {
+        return None;
+    }
+    let mut text = prelude(&Token { first: token.whole(), second: String::new() });
+    text.extend_from_slice(&with_length(compound(requests, Features::default(), "t_announce")));
+    let command = format!(
+        "exec {program} -c '{{ printf \"{}\"; cat <&3 3<&- & }} 3<&0 2>/dev/null | eval \"$(printf \"{}\")\"'",
+        octal(&text),
+        octal(command.as_bytes())
+    );
+    (command.len() <= longest).then_some(command)
+}
+
+/// True for a read that others on the host may see in a list of processes.
+fn may_be_seen(request: &Request) -> bool {
+    request.guard == Guard::Always
+        && request.writes.is_none()
+        && !matches!(request.verb, Verb::Script { stdin: Some(_), .. })
+}
+
+/// A text as the format of a `printf` within double quotes within single quotes: octal where any login shell might see
+/// more than a character; no shell touches the rest.
+fn octal(text: &[u8]) -> String {
+    let mut format = String::with_capacity(text.len() * 2);
+    for &byte in text {
+        if byte.is_ascii_alphanumeric() || b" -_.,:;=+/@#(){}[]<>|&*?^~".contains(&byte) {
+            format.push(char::from(byte));
         } else {
-            let _ = write!(command, "\\{byte:03o}");
+            let _ = write!(format, "\\{byte:03o}");
         }
     }
-    command.push_str("\")\"'");
-    (command.len() <= COMMAND).then_some(command)
+    format
 }
 
 /// The compound command of a batch; `begin` says that it begins.

@@ -89,6 +89,25 @@ pub(super) fn start(wanted: &Become, shell: &str, token: &Token) -> Result<Start
     }
 }
 
+/// The command line that starts the shell of another user where nothing can be asked: sudo without a password, or su
+/// for root, who gives none.
+pub(super) fn unasked(wanted: &Become, shell: &str, login_user: &str) -> Option<String> {
+    match wanted.method.as_str() {
+        _ if wanted.password.is_some() => None,
+        "sudo" => {
+            let token = Token { first: String::new(), second: String::new() };
+            start(wanted, shell, &token).ok().filter(|start| start.dialogue.is_none()).map(|start| start.command)
+        }
+        "su" if login_user == "root" => {
+            let exe = wanted.exe.as_deref().unwrap_or("su");
+            let flags = wanted.flags.as_deref().unwrap_or_default();
+            let user = quote(&wanted.user);
+            Some(format!("exec env LC_ALL=C {exe} {flags} {user} -c {}", quote_plainly(&format!("exec {shell}"))))
+        }
+        _ => None,
+    }
+}
+
 /// Quotes a text so that csh and fish read it as sh does: double quotes around, `''` within kept.
 fn quote_plainly(text: &str) -> String {
     format!("\"{text}\"")
@@ -112,7 +131,7 @@ fn without_n(word: &str) -> Option<String> {
 }
 
 fn failed(message: impl Into<String>) -> ConnectError {
-    ConnectError { kind: ConnectErrorKind::Become, message: message.into() }
+    ConnectError::new(ConnectErrorKind::Become, message)
 }
 
 /// What became of an attempt that ended without a shell, from all that was said. `None`: nothing that the program
@@ -122,10 +141,19 @@ pub(super) fn refusal(wanted: &Become, said: &str, code: Option<u32>) -> Option<
     let who = &wanted.user;
     let lower = said.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines.clone().next_back().unwrap_or_default();
+    // sudo may say more after what matters
+    let mut with =
+        |words: &[&str]| lines.find(|line| words.iter().any(|word| line.to_lowercase().contains(word))).unwrap_or(last);
     if has(&["a password is required", "no password was provided", "a terminal is required to read the password"])
         || has(&["no tty present and no askpass"])
     {
+        return Some(missing_password(wanted));
+    }
+    let asked = wanted.password.is_none() && has(&["authentication failure"]);
+    if asked {
+        // su took the end of its input, or a line of it, for the password
         return Some(missing_password(wanted));
     }
     if has(&["incorrect password attempt", "sorry, try again", "authentication failure", "incorrect password"]) {
@@ -139,8 +167,9 @@ pub(super) fn refusal(wanted: &Become, said: &str, code: Option<u32>) -> Option<
     if has(&["not in the sudoers", "is not allowed to", "may not run sudo", "permission denied"]) {
         return Some(failed(format!("not allowed to become `{who}`: {last}")));
     }
-    if has(&["unknown user", "does not exist", "unknown uid"]) {
-        return Some(failed(format!("there is no user `{who}` to become: {last}")));
+    let nobody = ["unknown user", "does not exist", "unknown uid"];
+    if has(&nobody) {
+        return Some(failed(format!("there is no user `{who}` to become: {}", with(&nobody))));
     }
     let not_found = code == Some(127) || has(&["command not found"]);
     if not_found {
@@ -197,6 +226,24 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_asked_of_root_and_of_sudo_without_a_password() {
+        let sudo = Some("exec env LC_ALL=C sudo -E -n -u root sh");
+        let su = Some("exec env LC_ALL=C su -E root -c \"exec sh\"");
+        let cases = [
+            ("sudo", false, "bob", sudo),
+            ("sudo", true, "bob", None),
+            ("su", false, "root", su),
+            ("su", false, "bob", None),
+            ("su", true, "root", None),
+            ("doas", false, "root", None),
+        ];
+        for (method, password, login_user, expected) in cases {
+            let wanted = become_root(method, password, Some("-E"));
+            assert_eq!(unasked(&wanted, "sh", login_user).as_deref(), expected, "{method} {password} {login_user}");
+        }
+    }
+
+    #[test]
     fn complaints_are_understood() {
         let root = become_root("sudo", false, None);
         let cases = [
@@ -206,7 +253,12 @@ mod tests {
             ("sudo: sorry, you must have a tty to run sudo", Some(1), "sudo wants a terminal"),
             ("bob is not in the sudoers file.", Some(1), "not allowed to become `root`"),
             ("Sorry, user bob is not allowed to execute '/bin/sh' as root", Some(1), "not allowed to become `root`"),
-            ("sudo: unknown user: root", Some(1), "there is no user `root`"),
+            (
+                "sudo: unknown user: root\nsudo: error initializing audit plugin",
+                Some(1),
+                "there is no user `root` to become: sudo: unknown user: root",
+            ),
+            ("su: Authentication failure", Some(1), "Missing sudo password"),
             ("sh: 1: exec: sudo: not found", Some(127), "`sudo` was not found"),
             ("something else", Some(3), "sudo ended with code 3 instead of becoming `root`: something else"),
         ];

@@ -33,6 +33,16 @@ struct Shell {
     features: Option<Features>,
     /// It knows the prelude.
     prelude: bool,
+    /// What ends its frames.
+    token: Token,
+}
+
+/// A first batch that went with the command of its shell.
+struct Sent {
+    /// What begins its answer.
+    token: Token,
+    /// The shell that answers it reads the next one too.
+    stays: bool,
 }
 
 impl Connection {
@@ -58,7 +68,8 @@ impl Connection {
     }
 
     /// Sends requests as one batch and waits for all answers: one round trip. The shell of the identity is opened
-    /// when first needed; that costs one more (a password for `sudo` or any use of `su`, one or two further).
+    /// when first needed; that costs one more (two, or three where a password is asked for, if the batch may not go with
+    /// the command, see docs/wire.md).
     ///
     /// If this is dropped before it ends, what the batch did is unknown, and its shell is not used again.
     pub async fn run(&mut self, identity: &Identity, requests: &[Request]) -> Result<Vec<Response>, ConnectError> {
@@ -93,12 +104,12 @@ impl Connection {
         Instant::now() + self.target.connect_timeout
     }
 
-    /// Opens the shell of an identity. If the first batch has gone with it, also gives the token of its answer.
+    /// Opens the shell of an identity. Also says if the first batch has gone with it.
     async fn open_shell(
         &mut self,
         identity: &Identity,
         requests: &[Request],
-    ) -> Result<(Shell, Option<Token>), ConnectError> {
+    ) -> Result<(Shell, Option<Sent>), ConnectError> {
         let Start { command, dialogue } = match &identity.become_as {
             None => becoming::login(&self.program),
             Some(wanted) => becoming::start(wanted, &self.program, &self.token)?,
@@ -110,13 +121,14 @@ impl Connection {
             Some(client) => {
                 let mut waits = false;
                 let opening = client.open(|late| {
-                    let first = random_token().ok().filter(|_| late && identity.become_as.is_none());
-                    let first =
-                        first.and_then(|token| Some((batch::first_command(&self.program, &token, requests)?, token)));
-                    match first {
-                        Some((command, token)) => {
+                    let first = late.then(|| {
+                        let longest = batch::longest_command(&client.version());
+                        first_command(&self.program, client.user(), identity, requests, longest)
+                    });
+                    match first.flatten() {
+                        Some((command, first)) => {
                             self.counters.bytes_sent += command.len() as u64;
-                            sent = Some(token);
+                            sent = Some(first);
                             command
                         }
                         None => {
@@ -132,10 +144,10 @@ impl Connection {
             }
         };
         let mut channel = channel?;
-        if let (Some(dialogue), Some(wanted)) = (dialogue, &identity.become_as) {
+        if let (Some(dialogue), Some(wanted), None) = (dialogue, &identity.become_as, &sent) {
             self.converse(&mut channel, &dialogue, wanted).await?;
         }
-        Ok((Shell { channel, features: None, prelude: false }, sent))
+        Ok((Shell { channel, features: None, prelude: false, token: self.token.clone() }, sent))
     }
 
     /// Answers the question for a password and waits until the other user has been become.
@@ -152,10 +164,8 @@ impl Connection {
         loop {
             let Ok(event) = timeout_at(deadline, channel.event()).await else {
                 let said = format!("{stderr}\n{stdout}");
-                return Err(ConnectError {
-                    kind: ConnectErrorKind::Become,
-                    message: format!("{} gave no answer in time{}", wanted.method, quoted_noise(&said)),
-                });
+                let message = format!("{} gave no answer in time{}", wanted.method, quoted_noise(&said));
+                return Err(ConnectError::new(ConnectErrorKind::Become, message));
             };
             match event {
                 Event::Stdout(bytes) => {
@@ -193,24 +203,25 @@ impl Connection {
     async fn exchange(
         &mut self,
         shell: &mut Shell,
-        sent: Option<Token>,
+        sent: Option<Sent>,
         identity: &Identity,
         requests: &[Request],
     ) -> Result<Vec<Response>, ConnectError> {
-        let Shell { channel, features: known, prelude } = shell;
+        let Shell { channel, features: known, prelude, token } = shell;
         let features = *known;
         self.counters.round_trips += 1;
-        let token = if let Some(token) = sent {
-            token
+        let mut stays = false;
+        let mut answers = if let Some(sent) = sent {
+            stays = sent.stays;
+            Answers::new(&sent.token, requests)
         } else {
-            let mut text = if *prelude { Vec::new() } else { batch::prelude(&self.token) };
+            let mut text = if *prelude { Vec::new() } else { batch::prelude(token) };
             *prelude = true;
             text.extend_from_slice(&batch::compose(requests, features.unwrap_or_default()));
             self.counters.bytes_sent += text.len() as u64;
             channel.send(text);
-            self.token.clone()
+            Answers::new(token, requests)
         };
-        let mut answers = Answers::new(&token, requests);
         // a batch may take as long as its commands do, but a shell that answers says so at once
         let mut deadline = features.is_none().then(|| self.deadline());
         loop {
@@ -240,7 +251,8 @@ impl Connection {
                     if answers.began().is_none() && features.is_none() && refused {
                         return Err(self.lost(identity.become_as.as_ref(), &noise, &closed));
                     }
-                    return Err(broken(answers.answered(), requests.len(), &noise, &closed));
+                    let error = broken(answers.answered(), requests.len(), &noise, &closed);
+                    return Err(ConnectError { answers: answers.into_responses(), ..error });
                 }
             };
             fed.map_err(|garbled| unreachable_error(format!("the host's answers make no sense: {}", garbled.0)))?;
@@ -248,6 +260,10 @@ impl Connection {
                 deadline = None;
                 *known = Some(features);
                 if answers.ended() {
+                    if stays {
+                        *prelude = true;
+                        *token = answers.token();
+                    }
                     return Ok(answers.into_responses());
                 }
             }
@@ -256,10 +272,16 @@ impl Connection {
 
     /// The error of a shell that ended before it ever answered.
     fn lost(&self, wanted: Option<&Become>, said: &str, closed: &Closed) -> ConnectError {
+        let noise = quoted_noise(said);
+        // nologin(8): whoever was to be become, it was the login that failed
+        if said.contains("account is currently not available") {
+            return unreachable_error(format!(
+                "the login shell of this user lets nobody in{noise}; log in as another user or give this one a shell"
+            ));
+        }
         if let Some(error) = wanted.and_then(|wanted| becoming::refusal(wanted, said, closed.code)) {
             return error;
         }
-        let noise = quoted_noise(said);
         match (closed.code, &closed.reason) {
             (_, Some(reason)) => unreachable_error(format!("the connection broke: {reason}{noise}")),
             (Some(code), None) => {
@@ -268,6 +290,25 @@ impl Connection {
             (None, None) => unreachable_error(format!("the connection broke before a shell answered{noise}")),
         }
     }
+}
+
+/// The command that brings a first batch with it, if that batch may go so, see [`batch::first_command`].
+fn first_command(
+    program: &str,
+    login_user: &str,
+    identity: &Identity,
+    requests: &[Request],
+    longest: usize,
+) -> Option<(String, Sent)> {
+    let token = random_token().ok()?;
+    let command = match &identity.become_as {
+        None => batch::first_command(program, &token, requests, longest)?,
+        Some(wanted) => {
+            let command = becoming::unasked(wanted, program, login_user)?;
+            batch::first_relayed_command(program, &command, &token, requests, longest)?
+        }
+    };
+    Some((command, Sent { token, stays: identity.become_as.is_some() }))
 }
 
 fn random_token() -> Result<Token, ConnectError> {
@@ -296,5 +337,5 @@ fn quoted_noise(said: &str) -> String {
 }
 
 pub(super) fn unreachable_error(message: impl Into<String>) -> ConnectError {
-    ConnectError { kind: ConnectErrorKind::Unreachable, message: message.into() }
+    ConnectError::new(ConnectErrorKind::Unreachable, message)
 }

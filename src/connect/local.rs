@@ -22,9 +22,9 @@ pub(super) fn open(command: &str) -> Result<Channel, ConnectError> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .map_err(|error| ConnectError {
-            kind: ConnectErrorKind::Unreachable,
-            message: format!("cannot start `sh` on the controller: {error}"),
+        .map_err(|error| {
+            let message = format!("cannot start `sh` on the controller: {error}");
+            ConnectError::new(ConnectErrorKind::Unreachable, message)
         })?;
     let (channel, Carrier { mut input, events }) = Channel::new();
     let stdin = child.stdin.take();

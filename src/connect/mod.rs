@@ -113,6 +113,15 @@ pub struct ConnectError {
     pub kind: ConnectErrorKind,
     /// What happened, and what to do, in one or two sentences.
     pub message: String,
+    /// What had been answered when the connection broke in the middle of a batch: one for each request, without a code
+    /// where it is unknown what the request did. Else empty.
+    pub answers: Vec<shell::Response>,
+}
+
+impl ConnectError {
+    pub fn new(kind: ConnectErrorKind, message: impl Into<String>) -> ConnectError {
+        ConnectError { kind, message: message.into(), answers: Vec::new() }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,11 +21,14 @@ t_dir=
 t_base64=0
 if command -v base64 >/dev/null 2>&1; then t_base64=1; fi
 # Some shells read files byte by byte, and integers under /proc/sys answer only a read from their start:
-# such a shell sees one digit of a number that has at least three.
+# such a shell sees one digit of a number that has at least three. Two are asked, for a part of /proc/sys can be served
+# by something else than the kernel.
 t_bytewise=0
-t_x=
-read -r t_x 2>/dev/null </proc/sys/kernel/pid_max
-case $t_x in ? | ??) t_bytewise=1 ;; esac
+for t_f in /proc/sys/kernel/pid_max /proc/sys/net/ipv4/ip_local_port_range; do
+  t_x=
+  { read -r t_x <"$t_f"; } 2>/dev/null
+  case $t_x in ? | ??) t_bytewise=1 ;; esac
+done
 
 # t_mark WORD...: ends a frame on both streams.
 t_mark() {
@@ -40,7 +43,8 @@ t_announce() {
   read -r t_x 2>/dev/null </proc/sys/kernel/random/uuid
   [ "${#t_x}" -eq 36 ] || t_x=$(od -An -N16 -tx1 </dev/urandom | tr -d ' \n')
   t_mark "b $t_base64${t_x:+ $t_x}"
-  t_k=${t_x:-$t_k} t_x=
+  [ -z "$t_x" ] || t_k=${t_x%????????????????}
+  t_l=${t_x#"$t_k"} t_x=
 }
 
 # t_batch LENGTH: stands before each long batch. A shell that reads its input byte by byte takes the batch through one

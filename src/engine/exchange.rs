@@ -65,6 +65,15 @@ pub fn judge(change: &Change, responses: &[Response]) -> Verdict {
     if responses.iter().any(|response| response.aliased) { Verdict::DoneByAlias } else { Verdict::Done }
 }
 
+/// True if it is known what became of a change, from the answers that came before a connection broke.
+pub fn is_answered(change: &Change, responses: &[Response]) -> bool {
+    match judge(change, responses) {
+        Verdict::Done | Verdict::DoneByAlias => true,
+        Verdict::Failed(step) => responses.get(step).is_some_and(|response| response.code.is_some()),
+        Verdict::NotRun => false,
+    }
+}
+
 /// True if the output is what proves the change, blanks folded.
 fn reads_back(step: &Step, response: &Response) -> bool {
     let fold = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -116,6 +125,21 @@ mod tests {
         ];
         for (responses, verdict) in cases {
             assert_eq!(judge(&change(), &responses), verdict, "{responses:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_broken_connection_did_not_answer_is_unknown() {
+        let cases = [
+            (vec![Response::output(""), Response::output("4096 5")], true),
+            (vec![Response::output(""), Response::output("4095 5")], true),
+            (vec![Response::missing(), Response::default()], true),
+            (vec![Response::output(""), Response::default()], false),
+            (vec![Response::default(), Response::default()], false),
+            (vec![], false),
+        ];
+        for (responses, expected) in cases {
+            assert_eq!(is_answered(&change(), &responses), expected, "{responses:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! One round trip of a walk: the changes that are ready and the questions that wait go out, the answers come in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::connect::shell::{Request, Response};
 use crate::connect::{ConnectError, ConnectErrorKind, Identity};
@@ -8,9 +9,17 @@ use crate::host::port::Question;
 use crate::host::{Applied, Failure, SlotId};
 
 use super::conclude::conclude;
-use super::exchange::{Staged, Verdict, change_requests, judge, question_request, step_failure};
+use super::exchange::{Staged, Verdict, change_requests, is_answered, judge, question_request, step_failure};
 use super::result::{Status, TaskResult};
 use super::walk::Walker;
+
+/// Shell code that an invocation wants to be run on a new connection.
+pub(super) struct Renewal {
+    pub slot: SlotId,
+    pub identity: Arc<Identity>,
+    pub text: String,
+    pub limit: Duration,
+}
 
 /// What is sent to one shell at once: changes first, then questions.
 struct Load {
@@ -60,7 +69,7 @@ impl Walker {
             let responses = match self.lane.run(&load.identity, &requests).await {
                 Ok(responses) => responses,
                 Err(error) => {
-                    self.could_not_ask(&load, &error);
+                    self.connection_broke(load, &error);
                     return;
                 }
             };
@@ -74,6 +83,16 @@ impl Walker {
                 return;
             }
         }
+    }
+
+    /// Runs an invocation's shell code on a new connection.
+    pub(super) async fn renew(&mut self, renewal: Renewal) {
+        let Renewal { slot, identity, text, limit } = renewal;
+        let lane = Arc::clone(&self.lane);
+        let mut state = lane.lock().await;
+        let answer = lane.renew_locked(&mut state, &identity, text, limit).await;
+        let applied = answer.map(|response| Applied { responses: vec![response], check: false });
+        self.port.resolve(slot, applied.map_err(Failure::from));
     }
 
     /// Takes in the answers to changes; false if the rest of what was decided must be decided anew.
@@ -113,6 +132,32 @@ impl Walker {
             }
         }
         true
+    }
+
+    /// A batch was not answered to its end: what was answered holds, the first task behind it ends there.
+    fn connection_broke(&mut self, mut load: Load, error: &ConnectError) {
+        let mut steps = 0;
+        let answered = load.changes.iter().take_while(|staged| {
+            let own = error.answers.get(steps..).unwrap_or_default();
+            let own = &own[..staged.change.steps.len().min(own.len())];
+            steps += own.len();
+            is_answered(&staged.change, own)
+        });
+        let answered = answered.count();
+        let unknown = load.changes.split_off(answered);
+        let known = std::mem::replace(&mut load.changes, unknown);
+        if !self.take_in_changes(known, &error.answers) {
+            return;
+        }
+        if answered > 0 && load.changes.is_empty() {
+            // only reads are missing: those who want them ask again, and hear that the host is lost
+            self.port.forget_all();
+            return;
+        }
+        for slot in &mut self.window {
+            slot.unconfirmed |= load.changes.iter().any(|staged| staged.slot == slot.id);
+        }
+        self.could_not_ask(&load, error);
     }
 
     /// A change that was counted on did not come about: its task fails, all behind it is decided anew.

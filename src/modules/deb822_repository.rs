@@ -123,11 +123,7 @@ fn slug(name: &str) -> String {
     for sign in name.to_lowercase().chars() {
         match sign {
             'a'..='z' | '0'..='9' | '-' => slug.push(sign),
-            sign if sign == '_' || sign.is_whitespace() => {
-                if !slug.ends_with('-') {
-                    slug.push('-');
-                }
-            }
+            sign if (sign == '_' || sign.is_whitespace()) && !slug.ends_with('-') => slug.push('-'),
             _ => {}
         }
     }

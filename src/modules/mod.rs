@@ -4,6 +4,7 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod accounts;
 mod add_host;
 mod apt;
 mod apt_key;
@@ -24,6 +25,7 @@ mod debug;
 mod dnf;
 mod dnf5;
 mod dpkg_selections;
+mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -34,8 +36,13 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod getent;
+mod group;
 mod group_by;
+mod hostname;
 mod include_vars;
+mod ini_edit;
+mod ini_file;
 mod io_scheduler;
 mod irq_affinity;
 mod irqbalance;
@@ -52,7 +59,9 @@ mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
+mod programs;
 mod raw;
+mod reboot;
 mod replace;
 mod rpm_key;
 mod script;
@@ -68,12 +77,18 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tcp_port;
 mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
+mod user;
+mod user_key;
+mod user_plan;
 mod validate_argument_spec;
+mod wait_for;
+mod wait_for_connection;
 mod yum;
 mod yum_repository;
 
@@ -105,9 +120,9 @@ pub const MODULES: &[&Module] = &[
     &deb822_repository::MODULE,
     &debconf::MODULE,
     &debug::MODULE,
-    &dnf::MODULE,
     &dnf5::MODULE,
     &dpkg_selections::MODULE,
+    &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -119,8 +134,12 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &getent::MODULE,
+    &group::MODULE,
     &group_by::MODULE,
+    &hostname::MODULE,
     &include_vars::MODULE,
+    &ini_file::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
@@ -133,6 +152,7 @@ pub const MODULES: &[&Module] = &[
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &reboot::MODULE,
     &replace::MODULE,
     &rpm_key::MODULE,
     &script::MODULE,
@@ -148,7 +168,10 @@ pub const MODULES: &[&Module] = &[
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &user::MODULE,
     &validate_argument_spec::MODULE,
+    &wait_for::MODULE,
+    &wait_for_connection::MODULE,
     &yum::MODULE,
     &yum_repository::MODULE,
 ];
@@ -257,7 +280,26 @@ pub fn find(name: &str) -> Option<&'static Module> {
     })
 }
 
+/// The modules that do their work on the controller alone, without a question to the host.
+const OF_CONTROLLER: &[&str] = &[
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "include_vars",
+    "pause",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
+];
+
 impl Module {
+    /// False for a module that does its work on the controller alone.
+    pub fn asks_the_host(&self) -> bool {
+        matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
+    }
+
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

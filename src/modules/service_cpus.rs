@@ -58,7 +58,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
             "this systemd does not know NUMAPolicy (it came with version 243); leave `memory_policy` out",
         ));
     }
-    let running = running_cpus(&host, property("MainPID")).await?;
+    let running = running_cpus(&host, &name, property("MainPID")).await?;
     let mut outcome = Outcome::ok();
     if wanted.policy.as_deref() == Some("bind") && wanted.cpus.is_none() {
         outcome = outcome.warning("memory is bound but the CPUs are not: the service can run far from its memory");
@@ -100,12 +100,15 @@ fn file_name(name: &str) -> Result<&str, Failure> {
     Ok(name)
 }
 
-/// The CPUs that a process may use; `None` if none runs.
-async fn running_cpus(host: &Host, pid: &str) -> Result<Option<CpuSet>, Failure> {
+/// The CPUs that the main process of the unit may use; `None` if none runs.
+async fn running_cpus(host: &Host, unit: &str, pid: &str) -> Result<Option<CpuSet>, Failure> {
     let Ok(pid @ 1..) = pid.parse::<u32>() else { return Ok(None) };
     let text = format!("sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/{pid}/status 2>/dev/null");
     let answer = host
-        .read(Script { text, footprint: Footprint::Of(vec![Subject::Units, Subject::Named("processes".to_owned())]) })
+        .read(Script {
+            text,
+            footprint: Footprint::Of(vec![Subject::Unit(unit.to_owned()), Subject::Named("processes".to_owned())]),
+        })
         .await?;
     let list = answer.text();
     Ok(if list.trim().is_empty() { None } else { Some(CpuSet::parse(&list)?) })

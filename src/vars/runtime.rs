@@ -21,7 +21,6 @@ pub struct Runtime {
 
 /// What one invocation adds to the variables, or may add once it is done.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "always behind an Arc, and nearly always the large one")]
 pub enum Delta {
     Known(Arc<Additions>),
     Pending(Pending),

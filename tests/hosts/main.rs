@@ -3,8 +3,14 @@
 
 mod becoming;
 mod chain;
+mod cost;
+mod lab;
 mod login;
+#[path = "../support/server.rs"]
 mod server;
+#[path = "../support/skip.rs"]
+mod skip;
 mod support;
+mod target;
 mod verbs;
 mod window;

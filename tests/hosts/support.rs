@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+pub use crate::skip::skipped;
 use trimtab::connect::shell::{Guard, Request, Response, Verb};
 use trimtab::connect::{Connection, HostKeyChecking, Identity, Target, Transport};
 
@@ -19,12 +20,6 @@ pub fn shells() -> Vec<&'static str> {
         found
     };
     shells.into_iter().filter(there).collect()
-}
-
-/// Says that a test was not made, and why.
-#[expect(clippy::print_stderr, reason = "nobody else would tell")]
-pub fn skipped(reason: &str) {
-    eprintln!("SKIPPED: {reason}");
 }
 
 /// Says something to whoever runs the tests with `--nocapture`.

@@ -87,6 +87,20 @@ enum Op {
         kind: u8,
         ignored: bool,
     },
+    /// One host finds out for all.
+    Once {
+        fact: u8,
+    },
+    /// Works on the files of the next host.
+    Elsewhere {
+        file: u8,
+        text: u8,
+    },
+    /// Writes what another host knows.
+    OfAnother {
+        file: u8,
+        fact: u8,
+    },
     Flush,
     Nested {
         body: Vec<Task>,
@@ -130,6 +144,9 @@ fn leaf() -> impl Strategy<Value = Op> {
         2 => (prop::collection::vec(0..4u8, 0..4), 0..3u8).prop_map(|(items, text)| Op::Loop { items, text }),
         2 => (0..2u8, 0..3u8, any::<bool>()).prop_map(|(file, value, absent)| Op::Sysctl { file, value, absent }),
         1 => (0..3u8, any::<bool>()).prop_map(|(kind, ignored)| Op::Fail { kind, ignored }),
+        1 => (0..2u8).prop_map(|fact| Op::Once { fact }),
+        1 => (0..4u8, 0..3u8).prop_map(|(file, text)| Op::Elsewhere { file, text }),
+        1 => (0..4u8, 0..2u8).prop_map(|(file, fact)| Op::OfAnother { file, fact }),
         1 => Just(Op::Flush),
     ]
 }
@@ -236,6 +253,17 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
                     ["command: 'false'", "fail: {msg: planned}", "copy: {dest: '{{ root }}/none/x', content: y}"];
                 format!("{}\n  ignore_errors: {ignored}", action[usize::from(*kind)])
             }
+            Op::Once { fact } => {
+                format!("set_fact:\n    f{fact}: \"{{{{ inventory_hostname }}}} {number}\"\n  run_once: true")
+            }
+            Op::Elsewhere { file, text } => format!(
+                "copy:\n    dest: '{{{{ base }}}}/{{{{ next }}}}/{}'\n    content: \"from {{{{ inventory_hostname }}}} {text}\\n\"\n  delegate_to: '{{{{ next }}}}'",
+                path(*file)
+            ),
+            Op::OfAnother { file, fact } => format!(
+                "copy:\n    dest: '{{{{ root }}}}/{}'\n    content: \"{{{{ hostvars[next].f{fact} | default('unset') }}}} {{{{ ansible_play_hosts | join(',') }}}}\\n\"",
+                path(*file)
+            ),
             Op::Flush => "meta: flush_handlers".to_owned(),
             Op::Nested { body, rescue, always } => {
                 let _ = write!(out, "{pad}- name: block\n{pad}  block:\n");
@@ -278,7 +306,7 @@ fn render(tasks: &[Task], indent: usize, out: &mut String) {
 }
 
 fn playbook(tasks: &[Task]) -> String {
-    let mut text = "- hosts: localhost\n  gather_facts: false\n  tasks:\n".to_owned();
+    let mut text = "- hosts: all\n  gather_facts: false\n  vars:\n    root: '{{ base }}/{{ inventory_hostname }}'\n    next: '{{ groups.all[(groups.all.index(inventory_hostname) + 1) % (groups.all | length)] }}'\n  tasks:\n".to_owned();
     render(tasks, 4, &mut text);
     text.push_str("  handlers:\n");
     for number in 0..3 {
@@ -316,18 +344,20 @@ fn tree(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// Runs a playbook twice in a row in a fresh directory; the results with the directory's name and times taken out.
-fn run(playbook: &str, window: &str) -> (BTreeMap<String, String>, String) {
+fn run(playbook: &str, hosts: &[&str], window: &str) -> (BTreeMap<String, String>, String) {
     let scratch = tempfile::tempdir().unwrap();
     let root = scratch.path().join("root");
-    fs::create_dir(&root).unwrap();
+    for host in hosts {
+        fs::create_dir_all(root.join(host)).unwrap();
+    }
     let file = scratch.path().join("play.yml");
     fs::write(&file, playbook).unwrap();
     let mut results = String::new();
     for _ in 0..2 {
         let output = Command::new(env!("CARGO_BIN_EXE_trimtab"))
-            .args(["play", "--output", "json", "-i", "localhost,", "-c", "local"])
+            .args(["play", "--output", "json", "-i", &format!("{},", hosts.join(",")), "-c", "local"])
             .arg("-e")
-            .arg(format!("root={}", root.display()))
+            .arg(format!("base={}", root.display()))
             .arg(&file)
             .env("TRIMTAB_WINDOW", window)
             .env("ANSIBLE_CONFIG", "/dev/null")
@@ -366,6 +396,8 @@ fn strip_times(json: &mut serde_json::Value) {
             for name in BY_NATURE {
                 map.remove(name);
             }
+            // hosts answer in any order
+            map.sort_keys();
             map.values_mut().for_each(strip_times);
         }
         serde_json::Value::Array(items) => items.iter_mut().for_each(strip_times),
@@ -378,19 +410,32 @@ fn cases() -> u32 {
     std::env::var("TRIMTAB_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(48)
 }
 
-#[test]
-fn a_window_of_one_and_the_full_window_do_the_same() {
-    let config = Config { cases: cases(), max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
+/// Holds a window of one and the full window to the same over generated playbooks.
+fn both_windows_agree(hosts: &[&str], cases: u32) {
+    let config = Config { cases, max_shrink_iters: 200, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let outcome = runner.run(&tasks(1..14), |tasks| {
         let playbook = playbook(&tasks);
-        let (files_one, results_one) = run(&playbook, "1");
-        let (files_full, results_full) = run(&playbook, "256");
+        let (files_one, results_one) = run(&playbook, hosts, "1");
+        let (files_full, results_full) = run(&playbook, hosts, "256");
         prop_assert_eq!(&files_one, &files_full, "files differ after\n{}", playbook);
-        prop_assert_eq!(&results_one, &results_full, "results differ of\n{}", playbook);
+        if results_one != results_full {
+            let difference = similar::TextDiff::from_lines(&results_one, &results_full);
+            return Err(TestCaseError::fail(format!("results differ:\n{}\nof\n{playbook}", difference.unified_diff())));
+        }
         Ok(())
     });
     if let Err(error) = outcome {
         panic!("{error}");
     }
+}
+
+#[test]
+fn a_window_of_one_and_the_full_window_do_the_same() {
+    both_windows_agree(&["one"], cases());
+}
+
+#[test]
+fn they_do_the_same_on_hosts_that_wait_for_one_another() {
+    both_windows_agree(&["one", "two", "three"], cases() / 3);
 }

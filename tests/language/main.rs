@@ -8,5 +8,8 @@ mod free_form;
 mod generated;
 mod inventory;
 mod play_flow;
+mod roles;
+mod steering;
+mod strategies;
 mod support;
 mod yaml;

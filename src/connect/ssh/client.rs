@@ -29,6 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
 pub(in crate::connect) struct Client {
     pub(super) handle: Handle<Gatekeeper>,
     notes: Arc<Mutex<Notes>>,
+    user: String,
     /// What this connection runs through, kept open as long as it lives.
     _way: Way,
 }
@@ -108,7 +109,17 @@ impl Client {
             refusal.unwrap_or_else(|| format!("cannot speak SSH with `{place}`: {}", explain(&error)))
         })?;
         auth::login(&mut handle, &settings, &notes).await?;
-        Ok(Client { handle, notes, _way: way })
+        Ok(Client { handle, notes, user: settings.user.clone(), _way: way })
+    }
+
+    /// Who is logged in.
+    pub(in crate::connect) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// The server's version line (RFC 4253 section 4.2).
+    pub(in crate::connect) fn version(&self) -> String {
+        locked(&self.notes).version.clone()
     }
 
     /// Starts a command line in a new channel. Nothing here waits for the server's reply to that, but the protocol

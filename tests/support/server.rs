@@ -8,9 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use trimtab::connect::{HostKeyChecking, Secret, Target, Transport};
-
-use crate::support::{local, skipped};
+use crate::skip::skipped;
 
 pub struct Server {
     pub folder: tempfile::TempDir,
@@ -110,41 +108,6 @@ impl Server {
     pub fn know(&self, name: &str) {
         let line = format!("[127.0.0.1]:{} {}\n", self.port, self.public_key(name));
         fs::write(self.path("known_hosts"), line).unwrap();
-    }
-
-    /// This server, as root by key; nothing of this machine's own configuration is looked at.
-    pub fn target(&self) -> Target {
-        Target {
-            name: "server".to_owned(),
-            transport: Transport::Ssh,
-            address: "127.0.0.1".to_owned(),
-            port: Some(self.port),
-            user: Some("root".to_owned()),
-            private_key_file: Some(self.text("id")),
-            ssh_args: self.arguments(&[]),
-            host_key_checking: HostKeyChecking::Strict,
-            ..local()
-        }
-    }
-
-    /// `-F none`, this server's known_hosts, no agent, and more.
-    pub fn arguments(&self, more: &[&str]) -> Vec<String> {
-        let known_hosts = format!("UserKnownHostsFile={}", self.text("known_hosts"));
-        let mut words: Vec<String> = more.iter().map(|&word| word.to_owned()).collect();
-        for word in ["-F", "none", "-o", &known_hosts, "-o", "GlobalKnownHostsFile none", "-oIdentityAgent=none"] {
-            words.push(word.to_owned());
-        }
-        words
-    }
-
-    pub fn password_target(&self, user: &User) -> Target {
-        Target {
-            user: Some(user.name.clone()),
-            private_key_file: None,
-            password: Some(Secret::new(user.password.clone())),
-            ssh_args: self.arguments(&["-o", "IdentityFile=none"]),
-            ..self.target()
-        }
     }
 }
 
