@@ -7,6 +7,8 @@
 mod accounts;
 mod add_host;
 mod apt;
+mod apt_key;
+mod apt_repository;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -21,9 +23,12 @@ mod copy;
 mod cpuset;
 mod cron;
 mod cron_table;
+mod deb822_repository;
+mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
@@ -111,6 +116,8 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &apt::MODULE,
+    &apt_key::MODULE,
+    &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &authorized_key::MODULE,
@@ -121,8 +128,11 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &cron::MODULE,
+    &deb822_repository::MODULE,
+    &debconf::MODULE,
     &debug::MODULE,
     &dnf5::MODULE,
+    &dpkg_selections::MODULE,
     &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
