@@ -76,7 +76,7 @@ impl Session {
                 .hint("decrypt the files first, or give the variables by `-e @FILE`"));
         }
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory)?;
+        let (inventory, sources) = self.inventory(&hosts.inventory, &extra)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(&mut self, given: &[String]) -> Result<(Inventory, Vec<PathBuf>)> {
+    fn inventory(&mut self, given: &[String], extra: &Arc<Map>) -> Result<(Inventory, Vec<PathBuf>)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -112,7 +112,7 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load(&sources)?;
+        let inventory = inventory::load_with(&sources, extra)?;
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
@@ -179,6 +179,7 @@ impl Session {
             },
             limit,
             gathering,
+            free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),

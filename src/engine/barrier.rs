@@ -42,6 +42,8 @@ struct State {
     max_fail_percentage: Option<f64>,
     /// What a `run_once` task came to, for the hosts that did not run it.
     once: HashMap<Vec<u32>, Once>,
+    /// How many hosts are at a task with `throttle`.
+    throttled: HashMap<Vec<u32>, usize>,
 }
 
 enum Once {
@@ -74,6 +76,7 @@ impl Course {
                 size: hosts.len(),
                 max_fail_percentage,
                 once: HashMap::new(),
+                throttled: HashMap::new(),
             }),
             changed: Notify::new(),
         })
@@ -226,6 +229,25 @@ impl Course {
         self.changed.notify_waiters();
     }
 
+    /// Lets a host into a task that at most `limit` hosts may run at a time; false: it must wait.
+    pub fn enter(&self, position: &[u32], limit: usize) -> bool {
+        let mut state = self.state();
+        let running = state.throttled.entry(position.to_vec()).or_default();
+        let free = *running < limit;
+        if free {
+            *running += 1;
+        }
+        free
+    }
+
+    /// The host that [`Course::enter`] let in is done with the task.
+    pub fn leave(&self, position: &[u32]) {
+        if let Some(running) = self.state().throttled.get_mut(position) {
+            *running = running.saturating_sub(1);
+        }
+        self.changed.notify_waiters();
+    }
+
     /// Waits until anything of the above changes. Take the future before looking, so that no change is missed.
     pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
@@ -247,6 +269,16 @@ mod tests {
         assert!(!course.all_past(&[0, 2]));
         assert_eq!(course.end(HostId(1)), Some(vec![0, 3]));
         assert!(course.all_past(&[0, 2]));
+    }
+
+    #[test]
+    fn a_throttled_task_has_only_so_many_hosts() {
+        let course = Course::new(&[HostId(0), HostId(1), HostId(2)], None);
+        assert!(course.enter(&[1], 2) && course.enter(&[1], 2));
+        assert!(!course.enter(&[1], 2));
+        assert!(course.enter(&[2], 1));
+        course.leave(&[1]);
+        assert!(course.enter(&[1], 2));
     }
 
     #[test]

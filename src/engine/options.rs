@@ -30,6 +30,8 @@ pub struct Options {
     /// The text of `--limit`, for `ansible_limit`.
     pub limit: Option<String>,
     pub gathering: Gathering,
+    /// Plays without a `strategy` let each host go its own way.
+    pub free: bool,
     pub connection: ConnectionDefaults,
     pub privilege: PrivilegeDefaults,
     pub roles_path: Vec<PathBuf>,
@@ -91,6 +93,7 @@ impl Default for Options {
             pattern_mismatch: PatternMismatch::Warning,
             limit: None,
             gathering: Gathering::Implicit,
+            free: false,
             connection: ConnectionDefaults {
                 connection: "ssh".to_owned(),
                 user: None,

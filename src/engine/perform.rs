@@ -215,7 +215,7 @@ fn strip_omitted(value: Value, omit: &str) -> Value {
     }
 }
 
-fn number(written: &Option<Written>, keyword: &str, reach: &Reach) -> Result<Option<f64>, Failure> {
+pub(super) fn number(written: &Option<Written>, keyword: &str, reach: &Reach) -> Result<Option<f64>, Failure> {
     let Some(written) = written else { return Ok(None) };
     let value = reach.context.value(&written.value)?;
     if value.is_null() || reach.scope.is_omitted(&value) {

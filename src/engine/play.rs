@@ -141,6 +141,8 @@ pub struct PlayRun {
     pub hosts: Vec<HostId>,
     /// True if a failure of one host may stop the others, so that none may be ahead of another with changes.
     pub strict: bool,
+    /// True if no host waits for another: the strategies `free` and `host_pinned`.
+    pub free: bool,
     pub force_handlers: bool,
 }
 
@@ -177,7 +179,7 @@ impl Neighbours for Neighbourhood {
     }
 
     fn departed(&self) -> Result<Vec<Arc<str>>, Interruption> {
-        if !self.granted && self.play.hosts.len() > 1 {
+        if !self.granted && !self.play.free && self.play.hosts.len() > 1 {
             return Err(Interruption::Barrier);
         }
         let inventory = self.play.run.inventory();
@@ -188,7 +190,7 @@ impl Neighbours for Neighbourhood {
     fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption> {
         let inventory = self.play.run.inventory();
         let Some(host) = inventory.find_host(name) else { return Ok(None) };
-        if host != self.reader && !self.granted && self.play.hosts.contains(&host) {
+        if host != self.reader && !self.granted && !self.play.free && self.play.hosts.contains(&host) {
             return Err(Interruption::Barrier);
         }
         Ok(Some(TaskScope {

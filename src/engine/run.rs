@@ -267,6 +267,11 @@ struct Batch<'a> {
     everybody: &'a [Arc<str>],
 }
 
+/// True for the strategies that let each host go its own way; those of plugins are called after them (`mitogen_free`).
+pub fn is_free(strategy: &str) -> bool {
+    ["free", "host_pinned"].iter().any(|name| strategy.trim().ends_with(name))
+}
+
 #[derive(Default)]
 struct BatchEnd {
     end_play: bool,
@@ -302,7 +307,12 @@ async fn run_batch(
         None => Ok(false),
         Some(written) => render(written, base).map(|value| value.to_ansible_bool().unwrap_or(false)),
     };
-    let strict = max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play);
+    let free = match &play.strategy {
+        None => run.options.free,
+        Some(written) => is_free(&render(written, base)?.to_text()),
+    };
+    let strict =
+        !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
     let list = |names: &[Arc<str>]| Value::list(names.iter().map(|name| name.as_ref().into()).collect());
     let mut magic = play_magic(play);
     magic.insert("ansible_play_name".into(), name.into());
@@ -343,6 +353,7 @@ async fn run_batch(
         course: Arc::clone(&course),
         hosts: hosts.clone(),
         strict,
+        free,
         force_handlers: match &play.force_handlers {
             Some(_) => flag(&play.force_handlers)?,
             None => run.options.force_handlers,

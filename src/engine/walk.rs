@@ -24,6 +24,7 @@ use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
 use super::result::{Steer, TaskResult};
+use super::send::Renewal;
 use super::window::{Growth, Part, Slot, SlotState, TaskRun};
 
 /// How many bytes of changes are gathered before they are sent.
@@ -89,6 +90,8 @@ pub struct Walker {
     pub(super) committed: Vec<u32>,
     /// `meta: reset_connection` was met; done before anything else is sent.
     pub(super) resets_connection: bool,
+    /// A new connection that an invocation waits for.
+    renewal: Option<Renewal>,
     pub(super) end: HostEnd,
 }
 
@@ -128,6 +131,7 @@ impl Walker {
             announced: None,
             committed: Vec::new(),
             resets_connection: false,
+            renewal: None,
             end: HostEnd::Done,
         }
     }
@@ -146,6 +150,10 @@ impl Walker {
             }
             if std::mem::take(&mut self.resets_connection) {
                 self.lane.reset().await;
+                continue;
+            }
+            if let Some(renewal) = self.renewal.take() {
+                self.renew(renewal).await;
                 continue;
             }
             if let Some((task, after)) = self.alone.take() {
@@ -428,6 +436,10 @@ impl Walker {
                 self.port.forget_all();
                 self.window[index].holds = true;
                 self.port.resolve(id, Ok(Applied::default()));
+                true
+            }
+            Some(Waiting::Renewal { identity, text, limit }) => {
+                self.renewal = Some(Renewal { slot: id, identity, text, limit });
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {

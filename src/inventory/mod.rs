@@ -4,11 +4,13 @@
 
 mod address;
 mod builder;
+mod constructed;
 mod group;
 mod ini;
 mod literal;
 mod load;
 mod pattern;
+mod script;
 mod vars_files;
 mod words;
 mod yaml;
@@ -18,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use group::{Group, GroupId, Host, HostId};
-pub use load::load;
+pub use load::{load, load_with};
 pub use pattern::{Selection, split_pattern};
 pub use vars_files::load_file as load_vars_file;
 
@@ -390,5 +392,7 @@ fn names<'a, T>(names: impl Iterator<Item = &'a Arc<str>>, id: impl Fn(u32) -> T
     names.enumerate().map(|(index, name)| (Arc::clone(name), id(index as u32))).collect()
 }
 
+#[cfg(test)]
+mod dynamic_tests;
 #[cfg(test)]
 mod tests;

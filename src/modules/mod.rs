@@ -4,45 +4,68 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod accounts;
 mod add_host;
+mod apt;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod authorized_key;
+mod authorized_keys;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod cron;
+mod cron_table;
 mod debug;
+mod dnf;
+mod dnf5;
+mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
-#[cfg(test)]
-mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod fstab;
+mod getent;
+mod group;
 mod group_by;
+mod host_keys;
+mod hostname;
 mod include_vars;
+mod ini_edit;
+mod ini_file;
 mod io_scheduler;
 mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
+mod known_hosts;
 mod lineinfile;
 mod machine;
+mod modprobe;
+mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package;
+mod package_common;
+mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
+mod programs;
 mod raw;
+mod reboot;
 mod replace;
+mod rpm_key;
 mod script;
 mod service;
 mod service_cpus;
@@ -56,12 +79,22 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tcp_port;
 mod tempfile;
 mod template;
+mod unit;
+mod user;
+mod user_key;
+mod user_plan;
+mod validate_argument_spec;
+mod wait_for;
+mod wait_for_connection;
+mod yum;
+mod yum_repository;
+#[cfg(test)]
+mod fake_systemd;
 #[cfg(test)]
 pub(crate) mod testing;
-mod unit;
-mod validate_argument_spec;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -77,15 +110,20 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &cron::MODULE,
     &debug::MODULE,
+    &dnf5::MODULE,
+    &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -97,19 +135,30 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &getent::MODULE,
+    &group::MODULE,
     &group_by::MODULE,
+    &hostname::MODULE,
     &include_vars::MODULE,
+    &ini_file::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
+    &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &modprobe::MODULE,
+    &mount::MODULE,
     &nic_queues::MODULE,
+    &package::MODULE,
+    &package_facts::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &reboot::MODULE,
     &replace::MODULE,
+    &rpm_key::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -123,7 +172,12 @@ pub const MODULES: &[&Module] = &[
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &user::MODULE,
     &validate_argument_spec::MODULE,
+    &wait_for::MODULE,
+    &wait_for_connection::MODULE,
+    &yum::MODULE,
+    &yum_repository::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.

@@ -16,7 +16,6 @@ mod lookups;
 mod methods;
 mod parse;
 mod python;
-mod regex;
 mod search;
 mod tests;
 mod tree;

@@ -12,9 +12,9 @@ use super::call::{Call, Entry, as_map, check_defined, entry, entry_for_undefined
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::eval::operators;
 use super::filters::short_name;
-use super::regex::{self, Flags};
 use super::tree::Operator;
 use super::{Context, filters, version};
+use crate::python_regex::{self as regex, Flags};
 use crate::value::Value;
 
 pub type Test = Entry<bool>;
@@ -122,15 +122,15 @@ static TESTS: &[Test] = &[
     }),
     // texts
     entry(&["match"], &["value", "pattern", "ignorecase", "multiline"], "begins with a match of the pattern", |call| {
-        regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)
+        Ok(regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)?)
     }),
     entry(&["search"], &["value", "pattern", "ignorecase", "multiline"], "has a match of the pattern", |call| {
         search(call)
     }),
     entry(&["regex"], &["value", "pattern", "ignorecase", "multiline", "match_type"], "matches the pattern", |call| {
         match &*call.text_or(4, "search")? {
-            "match" => regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?),
-            "fullmatch" => regex::match_whole(&call.text_or(1, "")?, flags(call)?, &call.text()?),
+            "match" => Ok(regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)?),
+            "fullmatch" => Ok(regex::match_whole(&call.text_or(1, "")?, flags(call)?, &call.text()?)?),
             _ => search(call),
         }
     }),

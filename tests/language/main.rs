@@ -10,5 +10,6 @@ mod inventory;
 mod play_flow;
 mod roles;
 mod steering;
+mod strategies;
 mod support;
 mod yaml;

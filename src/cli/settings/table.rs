@@ -88,6 +88,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     honoured("forks", DEFAULTS, &["ANSIBLE_FORKS"], "256", "Hosts talked to at once"),
     honoured(
+        "strategy",
+        DEFAULTS,
+        &["ANSIBLE_STRATEGY"],
+        "linear",
+        "What plays without `strategy` have: `free` and `host_pinned` let each host go its own way",
+    ),
+    honoured(
         "gathering",
         DEFAULTS,
         &["ANSIBLE_GATHERING"],
@@ -234,7 +241,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("fact_caching_prefix", DEFAULTS, &["ANSIBLE_CACHE_PLUGIN_PREFIX"], "Facts are gathered anew in each run"),
     ignored("gather_subset", DEFAULTS, &["ANSIBLE_GATHER_SUBSET"], "Set it in the play"),
     ignored("gather_timeout", DEFAULTS, &["ANSIBLE_GATHER_TIMEOUT"], "Set it in the play"),
-    ignored("strategy", DEFAULTS, &["ANSIBLE_STRATEGY"], "Hosts walk independently"),
     ignored("poll_interval", DEFAULTS, &["ANSIBLE_POLL_INTERVAL"], "Set it in the task"),
     ignored("internal_poll_interval", DEFAULTS, &[], "There is no polling"),
     ignored("library", DEFAULTS, &["ANSIBLE_LIBRARY"], "Modules in Python cannot run"),
