@@ -1,5 +1,52 @@
 //! Backslashes in the strings of expressions, as Python reads them.
 
+use std::borrow::Cow;
+
+use minijinja::machinery::{self, Token};
+use minijinja::syntax::SyntaxConfig;
+
+/// Doubles the backslashes of the strings within `{{ }}` (or of a whole expression).
+pub fn literal_backslashes(text: &str, in_expression: bool, config: SyntaxConfig) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut in_variable = in_expression;
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut done = 0;
+    for token in machinery::tokenize(text, in_expression, config) {
+        // what follows a lexical error is left as it is: the parser will report it
+        let Ok((token, span)) = token else { break };
+        match token {
+            Token::VariableStart => in_variable = true,
+            Token::VariableEnd => in_variable = false,
+            Token::String(_) if in_variable => {
+                let (start, end) = (span.start_offset as usize, span.end_offset as usize);
+                let (Some(before), Some(string)) = (text.get(done..start), text.get(start..end)) else { break };
+                out.push_str(before);
+                let quote = string.chars().next().unwrap_or('\'');
+                let mut characters = string.chars();
+                while let Some(character) = characters.next() {
+                    out.push(character);
+                    if character == '\\' {
+                        out.push('\\');
+                        match characters.next() {
+                            // the backslash is kept, and the quote must not end the string
+                            Some(next) if next == quote => out.extend(['\\', next]),
+                            Some('\\') => out.push_str("\\\\"),
+                            Some(next) => out.push(next),
+                            None => {}
+                        }
+                    }
+                }
+                done = end;
+            }
+            _ => {}
+        }
+    }
+    out.push_str(text.get(done..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
 /// The expression with the escapes in its strings resolved, but for those that every string needs.
 pub fn with_pythons_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
