@@ -14,7 +14,7 @@ use super::tags::{TagSelection, tags_of};
 use super::task::module_names;
 use super::{Item, Play, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
-use crate::modules::{Action, EngineAction, FreeForm, Module, args};
+use crate::modules::{Action, EngineAction, FreeForm, Module, args, background};
 use crate::source::Place;
 use crate::template::{Kind, check_syntax, lookup_names};
 use crate::value::{Map, Value};
@@ -91,7 +91,10 @@ impl Check<'_> {
             self.templates(task, reach, *certain);
             self.looping(task, begun);
             match &task.action {
-                TaskAction::Module(module) => self.arguments(task, module, reach),
+                TaskAction::Module(module) => {
+                    self.arguments(task, module, reach);
+                    self.background(task, module, reach);
+                }
                 TaskAction::Unknown(name) if reach == Reach::Certain => self.error(unknown_module(name, &task.place)),
                 TaskAction::Unknown(name) => {
                     self.doubtful.entry(name.clone()).or_insert_with(|| (task.place.clone(), 0)).1 += 1;
@@ -236,6 +239,25 @@ impl Check<'_> {
         }
         if self.errors.len() + self.warnings.len() == found_before {
             self.missing_arguments(task, module, reach);
+        }
+    }
+
+    /// `async` with `poll: 0` of a module that cannot go on without the controller.
+    fn background(&mut self, task: &Task, module: &'static Module, reach: Reach) {
+        let number = |written: &Option<Written>| {
+            written
+                .as_ref()
+                .filter(|written| !written.value.has_templates())?
+                .value
+                .to_text()
+                .trim()
+                .parse::<f64>()
+                .ok()
+        };
+        let starts = number(&task.asynchronous).is_some_and(|limit| limit > 0.0) && number(&task.poll) == Some(0.0);
+        if starts && let Some(refusal) = background::refusal(module) {
+            let place = task.asynchronous.as_ref().map_or(&task.place, |written| &written.place);
+            self.judge(reach, Error::input(refusal).at(place));
         }
     }
 

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod background;
 mod expr;
 mod flow;
 mod free_form;

@@ -150,3 +150,17 @@ fn templates_are_checked_where_they_are_reached() {
         assert_eq!((errors.is_empty(), warnings.is_empty()), (!certain, *certain), "{text}: {errors} / {warnings}");
     }
 }
+
+#[test]
+fn what_cannot_run_in_the_background_is_refused() {
+    let cases = [
+        ("    - copy: {src: a, dest: /b}\n      async: 9\n      poll: 0\n", true),
+        ("    - shell: a\n      async: 9\n      poll: 0\n", false),
+        ("    - copy: {src: a, dest: /b}\n      async: 9\n", false),
+        ("    - copy: {src: a, dest: /b}\n      poll: 0\n", false),
+    ];
+    for (text, refused) in cases {
+        let (errors, _) = judge(&tasks(text), "");
+        assert_eq!(errors.contains("`copy` cannot run in the background"), refused, "{text}: {errors}");
+    }
+}
