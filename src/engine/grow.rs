@@ -30,7 +30,7 @@ impl Walker {
     pub(super) fn extend(&mut self) -> bool {
         let mut progress = false;
         while self.blocked.is_none() && self.alone.is_none() && !self.at_end && self.window.len() < self.limit() {
-            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended())) {
+            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended()) || slot.steers()) {
                 break;
             }
             let before = self.growth.clone();

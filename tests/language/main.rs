@@ -4,10 +4,12 @@
 
 mod background;
 mod expr;
+mod facts;
 mod flow;
 mod free_form;
 mod generated;
 mod inventory;
+mod own_filters;
 mod play_flow;
 mod roles;
 mod strategies;
