@@ -13,8 +13,10 @@ pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod async_status;
 mod authorized_key;
 mod authorized_keys;
+pub mod background;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
@@ -120,6 +122,7 @@ pub const MODULES: &[&Module] = &[
     &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &async_status::MODULE,
     &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
@@ -278,6 +281,8 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
     /// True if the task says `changed_when: false`: its commands only look.
     pub only_looks: bool,
+    /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
+    pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
 }

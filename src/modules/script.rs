@@ -7,6 +7,7 @@ use crate::host::Failure;
 use crate::template::Context;
 use crate::value::Value;
 
+use super::background::{self, Work};
 use super::command::{CHDIR, CREATES, REMOVES, command_line};
 use super::execution::{Execution, heading, kept_by_files};
 use super::shell_words::split;
@@ -45,6 +46,14 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     if let Some(kept) = kept_by_files(&host, &args, &settings).await? {
         let option = if kept.exists { "creates" } else { "removes" };
         return Ok(Outcome::skipped(format!("{} {}, matching {option} option", kept.path, kept.state())));
+    }
+    if let Some(limit) = settings.background {
+        let mut work = execution.work(false);
+        if let Work::Run { command, .. } = &mut work {
+            *command = None;
+        }
+        let job = execution.job(work, &args, &settings)?;
+        return background::start(job, &host, &context, &settings, limit).await;
     }
     let Some(end) = execution.run(&host, &args, &settings).await? else { return Ok(Outcome::changed()) };
     let without_times = |map: &mut crate::value::Map| {

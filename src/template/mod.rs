@@ -19,6 +19,7 @@ mod python;
 mod search;
 mod tests;
 mod tree;
+mod used;
 mod version;
 
 use std::collections::HashMap;
@@ -27,12 +28,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
-pub use filters::documentation as filter_documentation;
+pub use filters::{documentation as filter_documentation, exists as filter_exists};
 pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
 pub use tests::documentation as test_documentation;
 pub use tree::Span;
+pub use used::filters_used;
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
