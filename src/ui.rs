@@ -61,6 +61,8 @@ pub struct Ui {
     /// Columns of the terminal, at least 79.
     columns: usize,
     warned: HashSet<String>,
+    /// Errors begin with `ERROR!`, as those of Ansible's tools.
+    as_ansible: bool,
 }
 
 struct Sink {
@@ -96,13 +98,19 @@ impl Ui {
             err: sink(Target::Stderr, io::stderr().is_terminal()),
             columns: columns(),
             warned: HashSet::new(),
+            as_ansible: false,
         }
+    }
+
+    /// Lets errors begin with `ERROR!`, for scripts that look for it in the output of Ansible's tools.
+    pub fn speak_as_ansible(&mut self) {
+        self.as_ansible = true;
     }
 
     /// Keeps everything, without colour: for tests of what is written.
     pub fn memory() -> Ui {
         let sink = || Sink { target: Target::Memory, colour: false, buffer: Vec::new(), closed: false };
-        Ui { out: sink(), err: sink(), columns: COLUMNS, warned: HashSet::new() }
+        Ui { out: sink(), err: sink(), columns: COLUMNS, warned: HashSet::new(), as_ansible: false }
     }
 
     /// What was written to stdout, of a [`Ui::memory`].
@@ -171,7 +179,8 @@ impl Ui {
     /// An error and those that were found with it.
     pub fn error(&mut self, error: &Error) {
         self.out.flush();
-        let text = render(error, Level::ERROR, self.err.colour, self.columns);
+        let level = if self.as_ansible { Level::ERROR.no_name() } else { Level::ERROR };
+        let text = render(error, level, self.err.colour, self.columns);
         self.err.write(text.as_bytes());
         self.err.flush();
     }
@@ -261,7 +270,10 @@ fn all(error: &Error) -> Vec<&Error> {
 }
 
 fn render_one(error: &Error, level: Level<'static>, renderer: &Renderer) -> String {
-    let mut group = Group::with_title(level.primary_title(visible(error.message(), true)));
+    let is_named = level != Level::ERROR.no_name();
+    let title =
+        if is_named { visible(error.message(), true) } else { format!("ERROR! {}", visible(error.message(), true)) };
+    let mut group = Group::with_title(level.primary_title(title));
     for (index, (place, label)) in error.places().iter().enumerate() {
         let Some((line, span)) = marked(place) else { continue };
         let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };

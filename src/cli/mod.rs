@@ -66,7 +66,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let settings = Settings::load(&surroundings);
     let mut ui = Ui::terminal(settings.as_ref().map_or(Colour::Auto, colour));
     let name = arguments.first().and_then(|name| Path::new(name).file_name()).unwrap_or_default();
-    let command = match compat::command(name, &arguments).unwrap_or_else(|| {
+    let as_ansible = compat::command(name, &arguments);
+    if as_ansible.is_some() {
+        ui.speak_as_ansible();
+    }
+    let command = match as_ansible.unwrap_or_else(|| {
         let matches = Trimtab::command().try_get_matches_from(&arguments)?;
         Ok(Trimtab::from_arg_matches(&matches)?.command)
     }) {

@@ -84,7 +84,8 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
         None => plays,
     };
     session.passwords(&mut options, &args.reach)?;
-    session.run(options, fleet, plays, &args.playbooks, format)
+    let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
+    session.run(options, fleet, plays, &counts, format)
 }
 
 /// Loads all playbooks; the mistakes of all are reported together.

@@ -12,7 +12,9 @@ use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
-use crate::engine::options::{ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PrivilegeDefaults};
+use crate::engine::options::{
+    ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
+};
 use crate::engine::play::Run;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
@@ -71,7 +73,7 @@ impl Session {
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &keyring)?;
+        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
@@ -88,7 +90,12 @@ impl Session {
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(&mut self, given: &[String], keyring: &Arc<Keyring>) -> Result<(Inventory, Vec<PathBuf>)> {
+    fn inventory(
+        &mut self,
+        given: &[String],
+        extra: &Arc<Map>,
+        keyring: &Arc<Keyring>,
+    ) -> Result<(Inventory, Vec<PathBuf>)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -108,7 +115,7 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_with(&sources, keyring)?;
+        let inventory = inventory::load_with(&sources, extra, keyring)?;
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
@@ -166,8 +173,16 @@ impl Session {
             tags: Vec::new(),
             skip_tags: Vec::new(),
             force_handlers: settings.flag("force_handlers")?,
+            error_on_missing_handler: settings.flag("error_on_missing_handler")?,
+            pattern_mismatch: match settings.text("host_pattern_mismatch").as_deref() {
+                Some("ignore") => PatternMismatch::Ignored,
+                Some("warning") => PatternMismatch::Warning,
+                Some("error") => PatternMismatch::Error,
+                _ => return Err(settings.wants("host_pattern_mismatch", "ignore, warning or error")),
+            },
             limit,
             gathering,
+            free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
@@ -277,7 +292,7 @@ impl Session {
         options: Options,
         fleet: Fleet,
         plays: Vec<Arc<Play>>,
-        playbooks: &[String],
+        playbooks: &[(String, usize)],
         format: &report::Format,
     ) -> Result<u8> {
         let mut report = (format.new)(self.look()?);
@@ -289,9 +304,9 @@ impl Session {
             keyring: Arc::clone(&fleet.load.keyring),
         });
         let (sender, mut events) = mpsc::unbounded_channel();
-        for path in playbooks {
+        for (path, plays) in playbooks {
             // the receiver lives as long as this function
-            let _ = sender.send(Event::PlaybookStarted { path: path.clone() });
+            let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
         let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -58,6 +58,11 @@ async fn serve(port: &Port, slot: SlotId, lane: &Lane, state: &mut State) -> Res
             port.forget_all();
             port.resolve(slot, Ok(Applied::default()));
         }
+        Some(Waiting::Renewal { identity, text, limit }) => {
+            let answer = lane.renew_locked(state, &identity, text, limit).await;
+            let applied = answer.map(|response| Applied { responses: vec![response], check: false });
+            port.resolve(slot, applied.map_err(Failure::from));
+        }
         Some(Waiting::Change { identity, change, check: true }) => {
             port.take_in(&identity, &change, true);
             port.resolve(slot, Ok(Applied { check: true, ..Applied::default() }));

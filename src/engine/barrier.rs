@@ -32,12 +32,18 @@ struct State {
     lost: HashSet<HostId>,
     /// Where hosts left the play, failed or not.
     departed: HashMap<HostId, Vec<u32>>,
-    /// All hosts must stop here: a fatal error of one.
+    /// All hosts must stop here: the play ends, or too many of them failed.
     stopped: bool,
+    /// They were stopped by `meta: end_batch`.
+    next_goes_on: bool,
+    /// Failures of one host that are failures of all (`any_errors_fatal`), and where they came about.
+    fatal: Vec<(HostId, Vec<u32>)>,
     size: usize,
     max_fail_percentage: Option<f64>,
     /// What a `run_once` task came to, for the hosts that did not run it.
     once: HashMap<Vec<u32>, Once>,
+    /// How many hosts are at a task with `throttle`.
+    throttled: HashMap<Vec<u32>, usize>,
 }
 
 enum Once {
@@ -65,9 +71,12 @@ impl Course {
                 lost: HashSet::new(),
                 departed: HashMap::new(),
                 stopped: false,
+                next_goes_on: false,
+                fatal: Vec::new(),
                 size: hosts.len(),
                 max_fail_percentage,
                 once: HashMap::new(),
+                throttled: HashMap::new(),
             }),
             changed: Notify::new(),
         })
@@ -138,10 +147,36 @@ impl Course {
         state.departed.iter().filter(|(_, at)| at.as_slice() < position).map(|(host, _)| *host).collect()
     }
 
-    /// Stops all hosts at the task they are at: one of them had a fatal error.
+    /// Notes a failure of a host that is one of all the others too, once they are past `position`.
+    pub fn fail_all(&self, host: HostId, position: &[u32]) {
+        self.state().fatal.push((host, position.to_vec()));
+        self.changed.notify_waiters();
+    }
+
+    /// The failures that are failures of all, from the one with this number on.
+    pub fn fatal_from(&self, number: usize) -> Option<(HostId, Vec<u32>)> {
+        self.state().fatal.get(number).cloned()
+    }
+
+    /// Stops all hosts at the task they are at.
     pub fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_waiters();
+    }
+
+    /// Stops all hosts at the task they are at; the next batch goes on.
+    pub fn end_batch(&self) {
+        let mut state = self.state();
+        state.stopped = true;
+        state.next_goes_on = true;
+        drop(state);
+        self.changed.notify_waiters();
+    }
+
+    /// True if no further batch is to begin.
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.stopped && !state.next_goes_on
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -194,6 +229,25 @@ impl Course {
         self.changed.notify_waiters();
     }
 
+    /// Lets a host into a task that at most `limit` hosts may run at a time; false: it must wait.
+    pub fn enter(&self, position: &[u32], limit: usize) -> bool {
+        let mut state = self.state();
+        let running = state.throttled.entry(position.to_vec()).or_default();
+        let free = *running < limit;
+        if free {
+            *running += 1;
+        }
+        free
+    }
+
+    /// The host that [`Course::enter`] let in is done with the task.
+    pub fn leave(&self, position: &[u32]) {
+        if let Some(running) = self.state().throttled.get_mut(position) {
+            *running = running.saturating_sub(1);
+        }
+        self.changed.notify_waiters();
+    }
+
     /// Waits until anything of the above changes. Take the future before looking, so that no change is missed.
     pub fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
@@ -215,6 +269,16 @@ mod tests {
         assert!(!course.all_past(&[0, 2]));
         assert_eq!(course.end(HostId(1)), Some(vec![0, 3]));
         assert!(course.all_past(&[0, 2]));
+    }
+
+    #[test]
+    fn a_throttled_task_has_only_so_many_hosts() {
+        let course = Course::new(&[HostId(0), HostId(1), HostId(2)], None);
+        assert!(course.enter(&[1], 2) && course.enter(&[1], 2));
+        assert!(!course.enter(&[1], 2));
+        assert!(course.enter(&[2], 1));
+        course.leave(&[1]);
+        assert!(course.enter(&[1], 2));
     }
 
     #[test]

@@ -11,14 +11,15 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
 use super::alone::run_alone;
-use super::barrier::OnceTurn;
+use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
 use super::grow::{register, task_info, unknown_task};
 use super::lane::Lane;
 use super::looping;
-use super::perform::{Ended, Prepared, prepare, unmet_condition};
+use super::options::Options;
+use super::perform::{Ended, Prepared, number, prepare, unmet_condition};
 use super::play::stranger;
 use super::reach::Reach;
 use super::result::{Status, TaskResult};
@@ -46,21 +47,35 @@ impl Walker {
         let position = after.position();
         let for_all = self.is_once(&task, &position);
         let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
+        // where each host goes its own way, none waits for another's turn
+        let elsewhere = elsewhere && !self.play.free;
         if for_all || elsewhere || self.play.strict {
             self.wait_for_all(&position).await;
         }
         if self.play.course.is_stopped() {
             return;
         }
+        // another host may have failed them all meanwhile
+        if self.follow_fatal_before(Some(position.clone())) {
+            return;
+        }
         let stamp = self.play.stamp(position.clone());
-        let scope = self.scope(&task, &stamp, true, Map::new(), 0);
+        let mut granted = self.play.course.all_reached(&position);
+        let mut scope = self.scope(&task, &stamp, granted, Map::new(), 0);
+        let mut items = looping::loop_of(&task, &scope.context());
+        if matches!(&items, Err(failure) if failure.kind == FailureKind::Interrupted(Interruption::Barrier)) {
+            self.wait_for_all(&position).await;
+            granted = true;
+            scope = self.scope(&task, &stamp, granted, Map::new(), 0);
+            items = looping::loop_of(&task, &scope.context());
+        }
         let info = task_info(&task, &scope);
-        let items = looping::items(&task, &scope.context());
         let (items, early) = match items {
             Ok(items) => (items, None),
             Err(failure) => (None, Some(self.loop_failure(&task, &scope, failure))),
         };
-        let run = TaskRun::new(Arc::clone(&task), info, stamp, after, items, true);
+        let limit = throttle(&task, &self.scope(&task, &stamp, true, Map::new(), 0), &self.play.run.options);
+        let run = TaskRun::new(Arc::clone(&task), info, stamp, after, items, granted);
         if for_all {
             match self.turn_of_once(&position).await {
                 OnceTurn::Done(result) => {
@@ -69,7 +84,8 @@ impl Walker {
                     self.adopt(&run.stamp, &additions);
                     self.growth.cursor = run.after.clone();
                     if result.is_fatal() {
-                        self.fail(&run, run.after.clone(), &result);
+                        let rescued = result.status != Status::Unreachable && run.after.is_rescuable();
+                        self.fail(&run, run.after.clone(), &result, rescued);
                     }
                     return;
                 }
@@ -77,9 +93,22 @@ impl Walker {
             }
         }
         self.growth.cursor = run.after.clone();
-        let result = match early {
-            Some(result) => self.hand_on(&run, Part::Single, None, Done::without_module(result)),
-            None => self.run_items(&run).await,
+        let result = match (early, limit) {
+            (Some(result), _) => self.hand_on(&run, Part::Single, None, Done::without_module(result)),
+            (None, Err(failure)) => {
+                let mut result = TaskResult::failed(failure.message);
+                register(&task, &mut result);
+                self.hand_on(&run, Part::Single, None, Done::without_module(result))
+            }
+            (None, Ok(None)) => self.run_items(&run).await,
+            (None, Ok(Some(limit))) => {
+                if !self.wait_to_enter(&position, limit).await {
+                    return;
+                }
+                let result = self.run_items(&run).await;
+                self.play.course.leave(&position);
+                result
+            }
         };
         if for_all {
             self.play.course.once_done(&position, Arc::new(result));
@@ -107,19 +136,52 @@ impl Walker {
             return true;
         }
         let Some(written) = &task.settings.run_once else { return false };
+        if self.play.free {
+            let place = &task.place;
+            let words =
+                format!("`run_once` does not count with the strategy `free`: every host runs the task ({place})");
+            self.play.run.vars.warnings.add(words);
+            return false;
+        }
         let stamp = self.play.stamp(position.to_vec());
         let scope = self.scope(task, &stamp, true, Map::new(), 0);
         scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()).unwrap_or(false)
     }
 
     async fn wait_for_all(&mut self, position: &[u32]) {
+        self.wait_until(|course, _| course.all_reached(position)).await;
+    }
+
+    /// Waits until all hosts have reached a place, or one of them fails all.
+    pub(super) async fn wait_for_all_or_fatal(&mut self, position: &[u32]) {
+        self.wait_until(|course, followed| course.all_reached(position) || course.fatal_from(followed).is_some()).await;
+    }
+
+    async fn wait_until(&mut self, is_met: impl Fn(&Course, usize) -> bool) {
         let course = Arc::clone(&self.play.course);
         loop {
             let changed = course.changed();
             let mut changed = std::pin::pin!(changed);
             changed.as_mut().enable();
-            if course.all_reached(position) || course.is_stopped() {
+            if is_met(&course, self.followed) || course.is_stopped() {
                 return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until the host may run a task that is throttled; false if the play is stopped.
+    async fn wait_to_enter(&mut self, position: &[u32], limit: usize) -> bool {
+        let course = Arc::clone(&self.play.course);
+        loop {
+            let changed = course.changed();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if course.is_stopped() {
+                return false;
+            }
+            if course.enter(position, limit) {
+                return true;
             }
             changed.await;
         }
@@ -149,7 +211,7 @@ impl Walker {
     }
 
     async fn run_items(&mut self, run: &Arc<TaskRun>) -> TaskResult {
-        let (Some(items), Some(looping)) = (run.items.clone(), run.task.looping.clone()) else {
+        let (Some(items), Some(looping)) = (run.items.clone(), run.looping.clone()) else {
             let done = self.run_one(run, Map::new()).await;
             return self.hand_on(run, Part::Single, None, done);
         };
@@ -216,21 +278,35 @@ impl Walker {
         conditions.iter().all(|condition| context.condition(&condition.value).unwrap_or(false))
     }
 
-    /// Prepares and runs one invocation, on its host or the one it delegates to.
+    /// Prepares and runs one invocation; if it needs what other hosts set before, once they are as far.
     async fn run_one(&mut self, run: &Arc<TaskRun>, variables: Map) -> Done {
-        let scope = self.scope(&run.task, &run.stamp, true, variables, 0);
+        let position = &run.stamp.position;
+        if !run.granted && !self.play.course.all_reached(position) {
+            if let Some(done) = self.try_one(run, variables.clone(), false).await {
+                return done;
+            }
+            self.wait_for_all(position).await;
+        }
+        let stuck = || Done::without_module(TaskResult::failed("what this task needs of other hosts never came to be"));
+        self.try_one(run, variables, true).await.unwrap_or_else(stuck)
+    }
+
+    /// Prepares and runs one invocation, on its host or the one it delegates to; `None` if it must wait for others.
+    async fn try_one(&mut self, run: &Arc<TaskRun>, variables: Map, granted: bool) -> Option<Done> {
+        let scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
         let call = match prepare(&run.task, scope.clone(), &self.play.run.options) {
             Prepared::Run(call) => *call,
             Prepared::Done(mut result) => {
                 register(&run.task, &mut result);
-                return Done::without_module(result);
+                return Some(Done::without_module(result));
             }
             Prepared::Interrupted(Interruption::Unknown(reason)) => {
-                return Done::without_module(unknown_task(&run.task, &reason));
+                return Some(Done::without_module(unknown_task(&run.task, &reason)));
             }
+            Prepared::Interrupted(Interruption::Barrier) if !granted => return None,
             Prepared::Interrupted(other) => {
                 let message = format!("a value that this task needs never came to be ({other:?})");
-                return Done::without_module(TaskResult::failed(message));
+                return Some(Done::without_module(TaskResult::failed(message)));
             }
         };
         let mut done = Done {
@@ -255,7 +331,7 @@ impl Walker {
                         Ok(identity) => call.identity = identity,
                         Err(failure) => {
                             done.result = TaskResult::failed(failure.message);
-                            return done;
+                            return Some(done);
                         }
                     }
                 }
@@ -264,7 +340,7 @@ impl Walker {
             Err(failure) => {
                 done.result = TaskResult::failed(failure.message);
                 done.result.ignored = call.ignore_errors;
-                return done;
+                return Some(done);
             }
         };
         let call = Arc::new(call);
@@ -275,13 +351,16 @@ impl Walker {
             }
             Ended::Module(ended) => conclude(&call, ended),
         };
+        if !granted && matches!(concluded, Err(Interruption::Barrier)) {
+            return None;
+        }
         done.result = concluded.unwrap_or_else(|interruption| {
             TaskResult::failed(format!("a value that this task needs never came to be ({interruption:?})"))
         });
         if let Some(name) = &done.delegated_to {
             self.hand_to_delegate(run, name, &call.scope, &mut done.result);
         }
-        done
+        Some(done)
     }
 
     /// With `delegate_facts`, facts belong to the host that was delegated to.
@@ -315,10 +394,10 @@ impl Walker {
             Some(written) => Some(context.value(&written.value)?).filter(|value| !value.is_null()),
             None => None,
         };
-        let omit = scope.run.magic.get("omit").and_then(Value::as_str);
         let delegate = delegate
+            .filter(|value| !scope.is_omitted(value))
             .map(|value| value.to_text().into_owned())
-            .filter(|name| !name.is_empty() && Some(name.as_str()) != omit);
+            .filter(|name| !name.is_empty());
         let Some(name) = delegate else {
             return Ok(Way { lane: self.play.lane(scope)?, delegate: None, as_delegate: None });
         };
@@ -334,9 +413,7 @@ impl Walker {
     fn hand_on(&mut self, run: &Arc<TaskRun>, part: Part, label: Option<String>, done: Done) -> TaskResult {
         let Done { mut result, delegated_to, no_log, diff } = done;
         let no_log = no_log.unwrap_or_else(|| may_hide(&run.task));
-        if let Some(message) = self.unknown_handler(&result) {
-            result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
-        }
+        result = self.with_known_handlers(result, &run.task);
         let commitment = Commitment { run: Arc::clone(run), part, label, no_log, diff, delegated_to };
         self.commit_result(commitment, result.clone());
         result
@@ -347,6 +424,14 @@ struct Way {
     lane: Arc<Lane>,
     delegate: Option<String>,
     as_delegate: Option<TaskScope>,
+}
+
+/// How many hosts may run a task at a time; `None`: all.
+fn throttle(task: &Task, scope: &TaskScope, options: &Options) -> Result<Option<usize>, Failure> {
+    let context = scope.context();
+    let reach = Reach { scope, context: &context, settings: &task.settings, options };
+    let limit = number(&task.settings.throttle, "throttle", &reach)?;
+    Ok(limit.map(|limit| limit as usize).filter(|limit| *limit > 0))
 }
 
 /// True unless a task certainly delegates to the controller.

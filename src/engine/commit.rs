@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::inventory::HostId;
 use crate::playbook::{Item, Task};
 use crate::value::{Map, Value};
 use crate::vars::runtime::Additions;
@@ -9,7 +10,7 @@ use crate::vars::{Stamp, TaskScope};
 
 use super::cursor::{Cursor, Failed};
 use super::event::{Event, HostResult};
-use super::handler::{HandlerId, Handlers};
+use super::handler::HandlerId;
 use super::result::{Status, TaskResult};
 use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Part, SlotState, TaskRun};
@@ -18,6 +19,17 @@ use super::window::{Part, SlotState, TaskRun};
 /// whole loop, or of a task that failed before its module was called.
 pub(super) fn may_hide(task: &Task) -> bool {
     task.settings.no_log.as_ref().is_some_and(|written| written.value.to_ansible_bool() != Some(false))
+}
+
+/// True if a role whose task came to this has run: a task that was skipped did nothing.
+pub(super) fn counts_as_run(result: &TaskResult) -> bool {
+    !matches!(result.status, Status::Skipped | Status::Unreachable)
+}
+
+/// The name of a task as it is written, without that of its role.
+fn own_name(run: &TaskRun) -> &str {
+    let prefix = run.task.role.as_ref().map(|role| format!("{} : ", role.name)).unwrap_or_default();
+    run.info.name.strip_prefix(prefix.as_str()).unwrap_or(&run.info.name)
 }
 
 /// A result on its way out.
@@ -35,10 +47,18 @@ impl Walker {
     pub(super) fn commit(&mut self) -> bool {
         let mut progress = false;
         while let Some(front) = self.window.front() {
-            if !front.is_ended() || front.unconfirmed {
-                break;
+            if self.play.strict {
+                let position = front.run.stamp.position.clone();
+                if !self.play.course.all_reached(&position) {
+                    break;
+                }
+                if self.follow_fatal_before(Some(position)) {
+                    progress = true;
+                    continue;
+                }
             }
-            if self.play.strict && !self.play.course.all_reached(&front.run.stamp.position) {
+            let Some(front) = self.window.front() else { break };
+            if !front.is_ended() || front.unconfirmed {
                 break;
             }
             let fatal = front.is_fatal();
@@ -75,13 +95,22 @@ impl Walker {
             self.notified.remove(&HandlerId::of(&run.task));
         }
         if !result.notify.is_empty() {
-            let handlers = Handlers::new(&self.growth.handlers);
-            self.notified.extend(handlers.resolve(result.notify.iter().map(String::as_str)));
+            let notified = self.with_handlers(|handlers| handlers.resolve(result.notify.iter().map(String::as_str)));
+            self.notified.extend(notified);
+        }
+        if let Some(role) = &run.task.role
+            && counts_as_run(&result)
+        {
+            self.ran_roles.insert(role.identity.clone());
         }
         let fatal = result.is_fatal() && (!is_item || result.status == Status::Unreachable);
         let after = run.after.clone();
+        self.last_after = after.clone();
         let run = Arc::clone(run);
-        let leads_to = fatal.then(|| self.fail(&run, after, &result));
+        let rescued = fatal && result.status != Status::Unreachable && after.is_rescuable();
+        if fatal {
+            self.fail(&run, after, &result, rescued);
+        }
         let event = HostResult {
             stamp: run.stamp.clone(),
             task: Arc::clone(&run.info),
@@ -89,7 +118,7 @@ impl Walker {
             delegated_to: commitment.delegated_to,
             is_loop: commitment.part == Part::Whole,
             item: if is_item { commitment.label } else { None },
-            rescued: leads_to == Some(Failed::Rescue),
+            rescued,
             no_log: commitment.no_log,
             diff: commitment.diff,
             result: result.clone(),
@@ -128,6 +157,7 @@ impl Walker {
             task: None,
             local: Map::new(),
             neighbours: self.play.neighbours(self.host, stamp.clone(), false),
+            controller_changes: false,
         };
         match super::run::play_files(&self.play.play, &scope) {
             Ok(files) => self.play_files = files,
@@ -136,13 +166,14 @@ impl Walker {
     }
 
     /// Goes where a failure leads: a rescue, an always, or out of the play.
-    pub(super) fn fail(&mut self, run: &TaskRun, mut after: Cursor, result: &TaskResult) -> Failed {
+    pub(super) fn fail(&mut self, run: &TaskRun, mut after: Cursor, result: &TaskResult, rescued: bool) {
         let unreachable = result.status == Status::Unreachable;
         let leads_to = if unreachable { Failed::Host } else { after.fail() };
-        if leads_to == Failed::Rescue {
+        if rescued {
             let task = Map::from_iter([
-                ("name".into(), Value::from(run.info.name.as_str())),
+                ("name".into(), Value::from(own_name(run))),
                 ("action".into(), Value::from(run.info.action.as_str())),
+                ("args".into(), Value::map(run.task.args.clone()).into_data()),
             ]);
             let rescue = &mut Arc::make_mut(&mut self.runtime).rescue;
             rescue.insert("ansible_failed_task".into(), task.into());
@@ -155,17 +186,61 @@ impl Walker {
         if leads_to == Failed::Host {
             self.lose(if unreachable { HostEnd::Unreachable } else { HostEnd::Failed });
         }
-        if run
-            .task
-            .settings
-            .any_errors_fatal
-            .as_ref()
-            .is_some_and(|written| written.value.to_ansible_bool() == Some(true))
-            && leads_to != Failed::Rescue
-        {
-            self.play.course.stop();
+        self.failed_at = run.stamp.position.clone();
+        if self.is_fatal_for_all(run) {
+            self.play.course.fail_all(self.host, &run.stamp.position);
         }
-        leads_to
+    }
+
+    fn is_fatal_for_all(&self, run: &TaskRun) -> bool {
+        let Some(written) = &run.task.settings.any_errors_fatal else { return false };
+        let scope = self.scope(&run.task, &run.stamp, true, Map::new(), 0);
+        scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()) == Some(true)
+    }
+
+    /// Fails where another host's failure is one of all (`any_errors_fatal`): into a rescue, an always, or out of the
+    /// play. True if this host was led elsewhere.
+    pub(super) fn follow_fatal(&mut self) -> bool {
+        let next = self.window.front().map(|slot| slot.run.stamp.position.clone());
+        if next.is_none() && !self.at_end { false } else { self.follow_fatal_before(next) }
+    }
+
+    /// The same, for a host whose next task is at `next` (`None`: it has no further task).
+    pub(super) fn follow_fatal_before(&mut self, next: Option<Vec<u32>>) -> bool {
+        while let Some((host, position)) = self.play.course.fatal_from(self.followed) {
+            let is_past = next.as_ref().is_none_or(|next| *next > position);
+            if self.is_already_failed(host, &position) {
+                self.followed += 1;
+                continue;
+            }
+            if !is_past {
+                return false;
+            }
+            self.followed += 1;
+            self.drop_from(0);
+            self.at_end = false;
+            self.blocked = None;
+            self.alone = None;
+            self.growth.rest = None;
+            self.failed_at = position;
+            self.growth.cursor = self.last_after.clone();
+            if self.growth.cursor.fail() == Failed::Host {
+                self.lose(HostEnd::Failed);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// True if a failure of all is this host's own, or finds it failed.
+    fn is_already_failed(&self, host: HostId, position: &[u32]) -> bool {
+        host == self.host || self.failed_at == position || self.end != HostEnd::Done
+    }
+
+    /// True if a failure of all is to be followed before this host may do what is at `next`.
+    pub(super) fn must_follow(&self, next: &[u32]) -> bool {
+        let mut fatal = (self.followed..).map_while(|number| self.play.course.fatal_from(number));
+        fatal.any(|(host, position)| !self.is_already_failed(host, &position) && next > position.as_slice())
     }
 
     /// The host is out of the play; with `force_handlers` what was notified still runs.

@@ -51,8 +51,21 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
         Err(failure) => from_failure(failure),
     };
     if !matches!(status, Status::Skipped | Status::Unreachable) {
-        decide_changed(call, &mut map, &mut status)?;
-        decide_failed(call, &mut map, &mut status)?;
+        let decided = decide_changed(call, &mut map, &mut status).map_err(|failure| ("changed_when_result", failure));
+        let decided = decided.and_then(|()| {
+            decide_failed(call, &mut map, &mut status).map_err(|failure| ("failed_when_result", failure))
+        });
+        match decided {
+            Ok(()) => {}
+            Err((_, failure)) if matches!(failure.kind, FailureKind::Interrupted(_)) => return Err(failure),
+            Err((key, failure)) => {
+                condition_failed(&mut map, key, failure.message);
+                status = Status::Failed;
+            }
+        }
+    }
+    if call.settings.verbosity >= 3 && call.module.asks_the_host() {
+        map.insert("invocation".into(), invocation(call));
     }
     let mut additions = Additions::default();
     let mut steer = None;
@@ -186,6 +199,27 @@ fn decide_failed(call: &Call, map: &mut Map, status: &mut Status) -> Result<(), 
         (false, false) => Status::Ok,
     };
     Ok(())
+}
+
+/// What the module was called with, secrets left out: for `-vvv`.
+fn invocation(call: &Call) -> Value {
+    let is_secret = |name: &str| call.module.arg(name).is_some_and(|arg| arg.secret);
+    let shown = call.args.map().iter().map(|(name, value)| {
+        let hidden = is_secret(&name.to_text()) && !value.is_null();
+        let value = if hidden { Value::from("VALUE_SPECIFIED_IN_NO_LOG_PARAMETER") } else { value.clone() };
+        (name.clone(), value.into_data())
+    });
+    Map::from_iter([("module_args".into(), Value::map(shown.collect()))]).into()
+}
+
+/// A condition that cannot be evaluated fails the task; what the module found out is kept beside the reason.
+fn condition_failed(map: &mut Map, key: &str, message: String) {
+    map.insert("failed".into(), true.into());
+    map.insert(key.into(), Value::from(message.as_str()));
+    let has_message = map.get("msg").is_some_and(|text| !text.is_null() && !text.to_text().is_empty());
+    if !has_message {
+        map.insert("msg".into(), Value::from(message));
+    }
 }
 
 fn notified(call: &Call) -> Result<Vec<String>, Failure> {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::playbook::{Block, Item, Task};
+use crate::playbook::{Block, Item, Role, Task};
 
 /// See the module's description.
 #[derive(Debug, Clone, Default)]
@@ -37,6 +37,10 @@ enum Phase {
 pub enum Next {
     Task(Arc<Task>),
     FlushHandlers,
+    /// The body of a role, to be entered or left out.
+    Role(Arc<Block>),
+    /// The body of a role came to its end.
+    RoleEnded(Arc<Role>),
     /// A rescue came to its end: its failure is forgotten.
     Rescued,
     /// The always of a block that failed came to its end: fail on from here.
@@ -73,6 +77,12 @@ impl Cursor {
         self.push(items, Phase::List, None, false);
     }
 
+    /// Goes into a block before going on.
+    pub fn enter_block(&mut self, block: Arc<Block>) {
+        let items = Arc::clone(&block.items);
+        self.push(items, Phase::Block, Some(block), false);
+    }
+
     fn push(&mut self, items: Arc<Vec<Item>>, phase: Phase, block: Option<Arc<Block>>, failing: bool) {
         self.frames.push(Frame { items, next: 0, phase, block, failing });
     }
@@ -87,17 +97,21 @@ impl Cursor {
                 match item {
                     Item::Task(task) => return Next::Task(task),
                     Item::FlushHandlers => return Next::FlushHandlers,
-                    Item::Block(block) => {
-                        let items = Arc::clone(&block.items);
-                        self.push(items, Phase::Block, Some(block), false);
-                    }
+                    Item::Block(block) if block.role.is_some() => return Next::Role(block),
+                    Item::Block(block) => self.enter_block(block),
                 }
                 continue;
             }
             let Some(frame) = self.frames.pop() else { return Next::End };
             match frame.phase {
                 Phase::List => {}
-                Phase::Block => self.push_always(frame.block, false),
+                Phase::Block => {
+                    let role = frame.block.as_ref().and_then(|block| block.role.clone());
+                    self.push_always(frame.block, false);
+                    if let Some(role) = role {
+                        return Next::RoleEnded(role);
+                    }
+                }
                 Phase::Rescue => {
                     self.push_always(frame.block, false);
                     return Next::Rescued;
@@ -142,13 +156,19 @@ impl Cursor {
         self.frames.clear();
     }
 
-    /// Leaves the body of the innermost role (`meta: end_role`).
-    pub fn end_role(&mut self) {
+    /// Leaves the body of the innermost role (`meta: end_role`), which it returns.
+    pub fn end_role(&mut self) -> Option<Arc<Role>> {
         while let Some(frame) = self.frames.pop() {
-            if frame.block.is_some_and(|block| block.role.is_some()) {
-                return;
+            if let Some(role) = frame.block.and_then(|block| block.role.clone()) {
+                return Some(role);
             }
         }
+        None
+    }
+
+    /// Forgets the failures that would go on behind an always (`meta: clear_host_errors`).
+    pub fn forgive(&mut self) {
+        self.frames.iter_mut().for_each(|frame| frame.failing = false);
     }
 
     /// The way down to the task that was last returned: comparable between hosts, later is greater.
@@ -162,8 +182,9 @@ impl Cursor {
         self.frames.iter().flat_map(|frame| [phase(frame), frame.next as u32]).collect()
     }
 
-    /// True if a rescue is under way.
-    pub fn in_rescue(&self) -> bool {
-        self.frames.iter().any(|frame| frame.phase == Phase::Rescue)
+    /// True if a failure here is rescued sooner or later: by a block around, maybe behind the always of an inner one.
+    pub fn is_rescuable(&self) -> bool {
+        let has_rescue = |block: &Arc<Block>| !block.rescue.is_empty();
+        self.frames.iter().any(|frame| frame.phase == Phase::Block && frame.block.as_ref().is_some_and(has_rescue))
     }
 }

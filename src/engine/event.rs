@@ -14,6 +14,7 @@ use super::result::TaskResult;
 pub enum Event {
     PlaybookStarted {
         path: String,
+        plays: usize,
     },
     PlayStarted {
         play: u32,
@@ -43,6 +44,8 @@ pub enum Event {
     Rescued {
         host: Arc<str>,
     },
+    /// `meta: clear_host_errors`: what failed before has no part in how the run ends.
+    ErrorsCleared,
     Warning(String),
     /// A fault of trimtab itself ended the walk of a host.
     Crashed {

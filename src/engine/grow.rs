@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use crate::host::{Failure, FailureKind};
 use crate::modules::{Action, EngineAction};
-use crate::playbook::{Task, TaskAction};
+use crate::playbook::{Block, Task, TaskAction, Written};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::{Delta, TaskScope};
 
 use super::cursor::{Cursor, Next};
 use super::event::TaskInfo;
-use super::handler::{HandlerId, Handlers};
+use super::handler::{HandlerId, is_among};
 use super::looping;
 use super::perform::{Prepared, perform, prepare, unmet_condition};
-use super::result::TaskResult;
+use super::result::{Status, TaskResult};
 use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
 
@@ -73,9 +73,19 @@ impl Walker {
                         return blocked;
                     }
                 }
+                Next::Role(block) => match self.has_run_role(&block) {
+                    None => return Grown::Blocked(Blocked::Value),
+                    Some(true) => {}
+                    Some(false) => self.growth.cursor.enter_block(block),
+                },
+                Next::RoleEnded(role) => {
+                    Arc::make_mut(&mut self.growth.ended_roles).insert(role.identity.clone());
+                }
                 Next::Task(task) => {
-                    if !self.is_selected(&task) {
-                        continue;
+                    match self.is_selected(&task) {
+                        Ok(true) => {}
+                        Ok(false) => continue,
+                        Err(failure) => return self.push_unselectable(task, failure, before),
                     }
                     if self.is_handler(&task) {
                         match self.is_notified(&task) {
@@ -90,14 +100,62 @@ impl Walker {
         }
     }
 
-    fn is_selected(&self, task: &Task) -> bool {
-        let tags: Vec<String> =
-            task.settings.tags.iter().flat_map(|written| crate::playbook::tags::tags_of(&written.value)).collect();
-        self.play.run.tags.selects(&tags)
+    /// Whether the host has run this role before, so that it is left out now; `None` if a task that decides it is not
+    /// done. A role has run if its tasks came to their end and not all of them were skipped.
+    fn has_run_role(&self, block: &Block) -> Option<bool> {
+        let Some(role) = block.role.as_ref().filter(|role| !role.allow_duplicates) else { return Some(false) };
+        if !self.growth.ended_roles.contains(&role.identity) {
+            return Some(false);
+        }
+        let mut slots = self
+            .window
+            .iter()
+            .filter(|slot| slot.run.task.role.as_ref().is_some_and(|of_task| of_task.identity == role.identity));
+        if self.ran_roles.contains(&role.identity)
+            || slots.clone().any(|slot| slot.result().is_some_and(super::commit::counts_as_run))
+        {
+            return Some(true);
+        }
+        if slots.any(|slot| !slot.is_ended()) { None } else { Some(false) }
+    }
+
+    /// Whether the tags of a task, rendered, are among those that were asked for; handlers are not asked.
+    fn is_selected(&self, task: &Arc<Task>) -> Result<bool, Failure> {
+        if task.is_handler {
+            return Ok(true);
+        }
+        let is_template = |written: &Written| written.value.has_templates();
+        let mut context = None;
+        if task.settings.tags.iter().any(is_template) {
+            let stamp = self.play.stamp(self.growth.cursor.position());
+            let granted = self.is_granted(&stamp.position);
+            context = Some(self.scope(task, &stamp, granted, Map::new(), self.window.len()).context());
+        }
+        let mut tags: Vec<String> = Vec::new();
+        for written in &task.settings.tags {
+            match &context {
+                Some(context) => tags.extend(crate::playbook::tags::tags_of(&context.value(&written.value)?)),
+                None => tags.extend(crate::playbook::tags::tags_of(&written.value)),
+            }
+        }
+        Ok(self.play.run.tags.selects(&tags))
+    }
+
+    /// A task whose tags cannot be rendered fails, wherever it is.
+    fn push_unselectable(&mut self, task: Arc<Task>, failure: Failure, before: &Growth) -> Grown {
+        let after = self.growth.cursor.clone();
+        let stamp = self.play.stamp(after.position());
+        match self.blocking(&failure, &stamp.position) {
+            Some(blocked) => blocked,
+            None => {
+                let scope = self.scope(&task, &stamp, false, Map::new(), self.window.len());
+                self.push_ended(Arc::clone(&task), scope, after, before, failed_loop(&task, failure))
+            }
+        }
     }
 
     fn is_handler(&self, task: &Arc<Task>) -> bool {
-        task.is_handler && Handlers::new(&self.growth.handlers).contains(task)
+        is_among(&self.growth.handlers, task)
     }
 
     /// Goes into the handlers if any was notified; what blocks, if that is not known yet.
@@ -114,14 +172,14 @@ impl Walker {
 
     /// The handlers that are notified and have not run, counting what the window has done.
     fn notified_so_far(&self) -> std::collections::HashSet<HandlerId> {
-        let handlers = Handlers::new(&self.growth.handlers);
         let mut notified = self.notified.clone();
         for slot in &self.window {
             if slot.run.task.is_handler && !matches!(slot.part, Part::Item(_)) {
                 notified.remove(&HandlerId::of(&slot.run.task));
             }
-            if let Some(result) = slot.result() {
-                notified.extend(handlers.resolve(result.notify.iter().map(String::as_str)));
+            if let Some(result) = slot.result().filter(|result| !result.notify.is_empty()) {
+                let names = || result.notify.iter().map(String::as_str);
+                notified.extend(self.with_handlers(|handlers| handlers.resolve(names())));
             }
         }
         notified
@@ -147,6 +205,9 @@ impl Walker {
             self.alone = Some((task, after));
             return Grown::Yes;
         }
+        if reads_controller(&task) && self.controller_changes(self.window.len()) {
+            return Grown::Blocked(Blocked::Value);
+        }
         let stamp = self.play.stamp(position);
         let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
         let context = scope.context();
@@ -155,7 +216,7 @@ impl Walker {
         {
             return self.grow_engine_action(action, task, scope, after, before);
         }
-        let items = match looping::items(&task, &context) {
+        let items = match looping::loop_of(&task, &context) {
             Ok(items) => items,
             Err(failure) => {
                 return match self.blocking(&failure, &stamp.position) {
@@ -216,6 +277,7 @@ impl Walker {
 
     fn push_whole(&mut self, run: Arc<TaskRun>, before: &Growth) -> Grown {
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         let delta = Arc::new(Delta::Pending(pending(&run.task, Part::Whole)));
         let empty = run.items.as_ref().is_some_and(Vec::is_empty);
         self.window.push_back(Slot {
@@ -227,6 +289,7 @@ impl Walker {
             label: None,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         });
@@ -245,17 +308,18 @@ impl Walker {
     fn push(&mut self, run: Arc<TaskRun>, part: Part, before: &Growth) -> Grown {
         let mut local = Map::new();
         let mut label = None;
-        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items) {
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.looping, &run.items) {
             local = looping::item_variables(looping, items, index);
         }
         let scope = self.scope(&run.task, &run.stamp, run.granted, local, self.window.len());
-        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.task.looping, &run.items)
+        if let (Part::Item(index), Some(looping), Some(items)) = (part, &run.looping, &run.items)
             && let Some(item) = items.get(index)
         {
             label = Some(looping::label(looping, &scope.context(), item));
         }
         let prepared = prepare(&run.task, scope, &self.play.run.options);
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         let delta = Arc::new(Delta::Pending(pending(&run.task, part)));
         let slot = |state: SlotState, call| Slot {
             id,
@@ -266,6 +330,7 @@ impl Walker {
             label,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         };
@@ -317,6 +382,7 @@ impl Walker {
 
     fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
         let id = self.new_slot_id();
+        let begun_first = self.window.is_empty();
         self.window.push_back(Slot {
             id,
             run,
@@ -327,6 +393,7 @@ impl Walker {
             label: None,
             unconfirmed: false,
             holds: false,
+            begun_first,
             grown_from: before.clone(),
         });
         self.settle_slot(self.window.len() - 1, result);
@@ -391,9 +458,17 @@ impl Walker {
             }
         };
         let name = name.to_text();
-        if skipped.is_some() || name == "noop" {
-            let result = skipped.unwrap_or_else(|| TaskResult::new(super::result::Status::Ok, Map::new()));
-            return self.push_ended(task, scope, after, before, result);
+        let (done, passed_over) = super::steer::in_words(&name, &self.view.name, task.role.as_deref());
+        let outcome = TaskResult::new(Status::Ok, Map::from_iter([("msg".into(), Value::from(done))]));
+        if let Some(mut skipped) = skipped {
+            let map = Arc::make_mut(&mut skipped.result);
+            map.insert("msg".into(), Value::from(name.as_ref()));
+            map.insert("skip_reason".into(), Value::from(passed_over));
+            map.shift_remove("false_condition");
+            return self.push_ended(task, scope, after, before, skipped);
+        }
+        if name == "noop" {
+            return self.push_ended(task, scope, after, before, outcome);
         }
         if name == "flush_handlers" {
             self.growth.cursor = after;
@@ -403,11 +478,18 @@ impl Walker {
             return Grown::Blocked(Blocked::Alone);
         }
         let result = match super::steer::meta(&name) {
-            Some(steer) => TaskResult { steer: Some(steer), ..TaskResult::new(super::result::Status::Ok, Map::new()) },
+            Some(steer) => TaskResult { steer: Some(steer), ..outcome },
             None => TaskResult::failed(format!("invalid meta action requested: {name}")),
         };
         self.push_ended(task, scope, after, before, result)
     }
+}
+
+/// True for tasks that read files of the controller: as their source, or as what they include.
+fn reads_controller(task: &Task) -> bool {
+    const MODULES: &[&str] =
+        &["assemble", "copy", "include", "include_role", "include_tasks", "include_vars", "script", "template"];
+    matches!(&task.action, TaskAction::Module(module) if MODULES.contains(&module.bare_name()))
 }
 
 /// True for an invocation under way whose task can notify handlers.

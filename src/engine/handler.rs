@@ -1,8 +1,10 @@
 //! Handlers: which of them a notification means.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::playbook::{Item, Task};
+use crate::playbook::{Item, Task, Written};
 use crate::value::Value;
 
 /// A handler, by the task that it is.
@@ -17,21 +19,56 @@ impl HandlerId {
 
 /// The handlers that a host's play knows at some place.
 pub struct Handlers<'a> {
-    tasks: Vec<&'a Arc<Task>>,
+    handlers: Vec<Handler<'a>>,
+    /// Those whose names cannot be rendered, and why.
+    pub unusable: Vec<(&'a Arc<Task>, String)>,
 }
 
+struct Handler<'a> {
+    task: &'a Arc<Task>,
+    name: Option<Cow<'a, str>>,
+    topics: Vec<Cow<'a, str>>,
+}
+
+/// Renders the name or the topics of a handler; says why if that is not possible.
+pub type Render<'a> = &'a dyn Fn(&Arc<Task>, &Written) -> Result<Value, String>;
+
 impl<'a> Handlers<'a> {
-    pub fn new(items: &'a [Item]) -> Handlers<'a> {
+    pub fn new(items: &'a [Item], render: Render<'_>) -> Handlers<'a> {
         let mut tasks = Vec::new();
         collect(items, &mut tasks);
-        Handlers { tasks }
+        let mut handlers = Handlers { handlers: Vec::with_capacity(tasks.len()), unusable: Vec::new() };
+        for task in tasks {
+            let name = match task.name.as_ref() {
+                Some(written) if written.value.has_templates() => match render(task, written) {
+                    Ok(name) => Some(Cow::Owned(name.to_text().into_owned())),
+                    Err(reason) => {
+                        handlers.unusable.push((task, reason));
+                        None
+                    }
+                },
+                Some(written) => written.value.as_str().map(Cow::Borrowed),
+                None => None,
+            };
+            let topics = task.listen.iter().flat_map(|written| topics(task, written, render)).collect();
+            handlers.handlers.push(Handler { task, name, topics });
+        }
+        // what was loaded last comes first, list by list
+        let mut lists: Vec<Vec<Handler<'_>>> = Vec::new();
+        for handler in handlers.handlers.drain(..) {
+            match lists.last_mut() {
+                Some(list) if list.last().is_some_and(|last| are_of_one_list(last.task, handler.task)) => {
+                    list.push(handler);
+                }
+                _ => lists.push(vec![handler]),
+            }
+        }
+        handlers.handlers = lists.into_iter().rev().flatten().collect();
+        handlers
     }
 
-    pub fn contains(&self, task: &Arc<Task>) -> bool {
-        task.is_handler && self.tasks.iter().any(|handler| Arc::ptr_eq(handler, task))
-    }
-
-    /// The handlers that these names mean: of handlers of one name the last, of a topic all that listen to it.
+    /// The handlers that these names mean: of handlers of one name one (of several lists of handlers that of the last,
+    /// and there the first), of a topic all that listen to it.
     pub fn resolve<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> Vec<HandlerId> {
         names.into_iter().flat_map(|name| self.named(name)).collect()
     }
@@ -42,10 +79,33 @@ impl<'a> Handlers<'a> {
     }
 
     fn named(&self, name: &str) -> Vec<HandlerId> {
-        let by_name = self.tasks.iter().rev().find(|task| is_called(task, name));
-        let listening = self.tasks.iter().filter(|task| listens(task, name));
-        by_name.into_iter().chain(listening).map(|task| HandlerId::of(task)).collect()
+        let by_name = self.handlers.iter().find(|handler| handler.is_called(name));
+        let mut listening = Vec::new();
+        let mut seen = HashSet::new();
+        // a role that is used twice brings its handlers twice, but they run once
+        for handler in self.handlers.iter().filter(|handler| handler.listens(name)) {
+            if handler.name.as_ref().is_none_or(|name| seen.insert(name.clone())) {
+                listening.push(handler);
+            }
+        }
+        by_name.into_iter().chain(listening).map(|handler| HandlerId::of(handler.task)).collect()
     }
+}
+
+/// True if two handlers stand in the same list: of the play, or of the same use of a role.
+fn are_of_one_list(left: &Task, right: &Task) -> bool {
+    match (&left.role, &right.role) {
+        (None, None) => true,
+        (Some(left), Some(right)) => Arc::ptr_eq(left, right),
+        _ => false,
+    }
+}
+
+/// True if a task is one of these handlers, not one that a handler included.
+pub fn is_among(items: &[Item], task: &Arc<Task>) -> bool {
+    let mut tasks = Vec::new();
+    collect(items, &mut tasks);
+    task.is_handler && tasks.iter().any(|handler| Arc::ptr_eq(handler, task))
 }
 
 fn collect<'a>(items: &'a [Item], tasks: &mut Vec<&'a Arc<Task>>) {
@@ -58,17 +118,37 @@ fn collect<'a>(items: &'a [Item], tasks: &mut Vec<&'a Arc<Task>>) {
     }
 }
 
-fn is_called(task: &Task, name: &str) -> bool {
-    let Some(own) = task.name.as_ref().and_then(|written| written.value.as_str()) else { return false };
-    own == name
-        || task.role.as_ref().is_some_and(|role| {
-            name.strip_prefix(role.name.as_str()).and_then(|rest| rest.strip_prefix(" : ")) == Some(own)
-        })
+impl Handler<'_> {
+    fn is_called(&self, name: &str) -> bool {
+        self.name.as_deref().is_some_and(|own| self.is_named(own, name))
+    }
+
+    fn listens(&self, topic: &str) -> bool {
+        self.topics.iter().any(|own| self.is_named(own, topic))
+    }
+
+    /// By its name alone, or with that of its role, or with that of its role within a collection.
+    fn is_named(&self, own: &str, name: &str) -> bool {
+        if own == name {
+            return true;
+        }
+        let Some(role) = &self.task.role else { return false };
+        let in_collection = role.collection.as_ref().map(|collection| format!("{collection}.{}", role.name));
+        [Some(role.name.clone()), in_collection]
+            .into_iter()
+            .flatten()
+            .any(|role| name.strip_prefix(role.as_str()).and_then(|rest| rest.strip_prefix(" : ")) == Some(own))
+    }
 }
 
-fn listens(task: &Task, topic: &str) -> bool {
-    task.listen.iter().any(|written| match &written.value {
-        Value::List(items) => items.iter().any(|item| item.as_str() == Some(topic)),
-        single => single.as_str() == Some(topic),
-    })
+fn topics<'a>(task: &Arc<Task>, written: &'a Written, render: Render<'_>) -> Vec<Cow<'a, str>> {
+    let texts = |value: &Value| match value {
+        Value::List(items) => items.iter().map(|item| Cow::Owned(item.to_text().into_owned())).collect(),
+        single => vec![Cow::Owned(single.to_text().into_owned())],
+    };
+    match &written.value {
+        value if value.has_templates() => render(task, written).map(|value| texts(&value)).unwrap_or_default(),
+        Value::Str(text) => vec![Cow::Borrowed(text.as_str())],
+        other => texts(other),
+    }
 }

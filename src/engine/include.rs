@@ -11,7 +11,7 @@ use crate::vars::TaskScope;
 use crate::vars::runtime::Additions;
 
 use super::conclude::whole_loop;
-use super::looping;
+use super::looping::{self, Looped};
 use super::perform::{arguments, resolve_module, unmet_condition};
 use super::play::PlayRun;
 use super::result::{Status, TaskResult};
@@ -28,14 +28,14 @@ pub struct Included {
 /// Evaluates an include, each item of its loop too.
 pub fn include(task: &Arc<Task>, scope: &TaskScope, play: &PlayRun, action: EngineAction) -> Result<Included, Failure> {
     let context = scope.context();
-    let items = match looping::items(task, &context) {
-        Ok(items) => items,
+    let looped = match looping::loop_of(task, &context) {
+        Ok(looped) => looped,
         Err(failure) => match unmet_condition(&task.settings.when, &context) {
             Ok(Some(skipped)) => return Ok(Included::nothing(skipped)),
             _ => return Err(failure),
         },
     };
-    let (Some(items), Some(looping)) = (items, &task.looping) else {
+    let Some(Looped { items, looping }) = looped else {
         let mut included = Included::nothing(TaskResult::new(Status::Ok, Map::new()));
         let result = one(task, scope, play, action, Map::new(), &mut included)?;
         included.result = result;
@@ -44,10 +44,10 @@ pub fn include(task: &Arc<Task>, scope: &TaskScope, play: &PlayRun, action: Engi
     let mut included = Included::nothing(TaskResult::new(Status::Ok, Map::new()));
     let mut results = Vec::new();
     for index in 0..items.len() {
-        let variables = looping::item_variables(looping, &items, index);
+        let variables = looping::item_variables(&looping, &items, index);
         let scope = scope.with_local(variables.clone());
         let mut result = one(task, &scope, play, action, variables, &mut included)?;
-        let name = looping::loop_variable(looping);
+        let name = looping::loop_variable(&looping);
         Arc::make_mut(&mut result.result).insert(Value::from(name), items[index].clone().into_data());
         results.push(result);
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 
-use crate::connect::shell::{Request, Response};
+use crate::connect::shell::{Guard, Request, Response, Verb};
 use crate::connect::{ConnectError, ConnectErrorKind, Connection, Counters, Identity, Target};
 
 /// See the module's description.
@@ -75,6 +76,34 @@ impl Lane {
             drop_connection(state);
         }
         answers
+    }
+
+    /// Runs shell code on a new connection, by whoever holds the lock. What fails, or takes longer than `limit`, leaves
+    /// the host to be tried again.
+    pub async fn renew_locked(
+        &self,
+        state: &mut State,
+        identity: &Identity,
+        text: String,
+        limit: Duration,
+    ) -> Result<Response, ConnectError> {
+        state.lost = None;
+        drop_connection(state);
+        let verb = Verb::Script { text, stdin: None };
+        let request = Request { verb, guard: Guard::Always, expect: None, writes: None };
+        let answered = tokio::time::timeout(limit, self.run_locked(state, identity, &[request])).await;
+        let error = match answered {
+            Ok(Ok(responses)) => return Ok(responses.into_iter().next().unwrap_or_default()),
+            Ok(Err(error)) => error,
+            Err(_) => ConnectError {
+                kind: ConnectErrorKind::Unreachable,
+                message: format!("no answer within {} seconds", limit.as_secs_f32()),
+                answers: Vec::new(),
+            },
+        };
+        state.lost = None;
+        drop_connection(state);
+        Err(error)
     }
 
     /// Closes the connection; the next batch opens a new one, also to a host that was given up.

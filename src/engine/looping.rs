@@ -1,18 +1,36 @@
 //! `loop` and `with_…`: the items, and the variables that each sees.
 
+use std::sync::Arc;
+
 use crate::host::Failure;
 use crate::playbook::{Loop, Task};
 use crate::template::{self, Context};
 use crate::value::{Map, Value, object};
 
-/// The items of a task's loop; `None` if it has none.
-pub fn items(task: &Task, context: &Context) -> Result<Option<Vec<Value>>, Failure> {
+/// A loop at work: its items, and its control with all names rendered.
+#[derive(Debug, Clone)]
+pub struct Looped {
+    pub items: Vec<Value>,
+    pub looping: Arc<Loop>,
+}
+
+/// The loop of a task; `None` if it has none.
+pub fn loop_of(task: &Task, context: &Context) -> Result<Option<Looped>, Failure> {
     let Some(looping) = &task.looping else { return Ok(None) };
+    Ok(Some(Looped { items: items(looping, context)?, looping: Arc::new(with_names(looping, context)?) }))
+}
+
+fn items(looping: &Loop, context: &Context) -> Result<Vec<Value>, Failure> {
     let terms = context.value(&looping.terms.value)?;
     match &looping.lookup {
-        Some(lookup) => Ok(Some(template::lookup(context, lookup, terms)?)),
+        Some(lookup) if lookup == "list" && matches!(terms, Value::Map(_)) => Err(Failure::new(format!(
+            "with_list expects a list, got '{}' instead. ({})",
+            terms.to_text(),
+            looping.terms.place
+        ))),
+        Some(lookup) => Ok(template::lookup(context, lookup, terms)?),
         None => match terms {
-            Value::List(items) => Ok(Some(items.to_vec())),
+            Value::List(items) => Ok(items.to_vec()),
             Value::Undefined(reason) => Err(Failure::new(reason.to_string())),
             other => Err(Failure::new(format!(
                 "Invalid data passed to 'loop', it requires a list, got this instead: {}. Hint: If you passed a list/dict of just one element, try adding wantlist=True to your lookup invocation or use q/query instead of lookup. ({})",
@@ -21,6 +39,18 @@ pub fn items(task: &Task, context: &Context) -> Result<Option<Vec<Value>>, Failu
             ))),
         },
     }
+}
+
+/// The loop with the keys of `loop_control` rendered that do not depend on the item.
+fn with_names(looping: &Loop, context: &Context) -> Result<Loop, Failure> {
+    let mut looping = looping.clone();
+    let control = &mut looping.control;
+    for key in [&mut control.loop_var, &mut control.index_var, &mut control.extended, &mut control.extended_allitems] {
+        if let Some(value) = key.as_mut().filter(|value| value.has_templates()) {
+            *value = context.value(value)?.into_data();
+        }
+    }
+    Ok(looping)
 }
 
 /// The name of the loop's variable, `item` unless `loop_var` says otherwise.

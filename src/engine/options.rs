@@ -24,12 +24,25 @@ pub struct Options {
     pub tags: Vec<String>,
     pub skip_tags: Vec<String>,
     pub force_handlers: bool,
+    /// A handler that is notified and not there ends the run; else it is a warning.
+    pub error_on_missing_handler: bool,
+    pub pattern_mismatch: PatternMismatch,
     /// The text of `--limit`, for `ansible_limit`.
     pub limit: Option<String>,
     pub gathering: Gathering,
+    /// Plays without a `strategy` let each host go its own way.
+    pub free: bool,
     pub connection: ConnectionDefaults,
     pub privilege: PrivilegeDefaults,
     pub roles_path: Vec<PathBuf>,
+}
+
+/// What a pattern of `hosts` that matches nothing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternMismatch {
+    Ignored,
+    Warning,
+    Error,
 }
 
 /// When facts are gathered at the start of a play.
@@ -76,8 +89,11 @@ impl Default for Options {
             tags: Vec::new(),
             skip_tags: Vec::new(),
             force_handlers: false,
+            error_on_missing_handler: true,
+            pattern_mismatch: PatternMismatch::Warning,
             limit: None,
             gathering: Gathering::Implicit,
+            free: false,
             connection: ConnectionDefaults {
                 connection: "ssh".to_owned(),
                 user: None,

@@ -98,8 +98,8 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
-    let retry = retry(task, &context)?;
-    let timeout = time_limit(task, &context)?;
+    let retry = retry(task, &reach)?;
+    let timeout = time_limit(task, &reach)?;
     let call = Call {
         task: Arc::clone(task),
         module,
@@ -181,8 +181,10 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         }
     }
     let own = context.value(&Value::map(task.args.clone()))?;
-    if let Some(own) = own.as_map() {
-        given.extend(own.iter().map(|(key, value)| (key.clone(), value.clone())));
+    let renders_names = module.bare_name() == "set_fact";
+    for (key, value) in own.as_map().into_iter().flatten() {
+        let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
+        given.insert(key, value.clone());
     }
     let omit = scope.run.magic.get("omit").and_then(Value::as_str).map(str::to_owned);
     Ok(match omit {
@@ -213,10 +215,10 @@ fn strip_omitted(value: Value, omit: &str) -> Value {
     }
 }
 
-fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result<Option<f64>, Failure> {
+pub(super) fn number(written: &Option<Written>, keyword: &str, reach: &Reach) -> Result<Option<f64>, Failure> {
     let Some(written) = written else { return Ok(None) };
-    let value = context.value(&written.value)?;
-    if value.is_null() {
+    let value = reach.context.value(&written.value)?;
+    if value.is_null() || reach.scope.is_omitted(&value) {
         return Ok(None);
     }
     let number = match &value {
@@ -230,28 +232,28 @@ fn number(written: &Option<Written>, keyword: &str, context: &Context) -> Result
 }
 
 /// How long the task may take: `timeout`, or `async` of a task that is waited for.
-fn time_limit(task: &Task, context: &Context) -> Result<Option<Duration>, Failure> {
+fn time_limit(task: &Task, reach: &Reach) -> Result<Option<Duration>, Failure> {
     let positive = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
-    let background = positive(number(&task.asynchronous, "async", context)?);
-    let waits = number(&task.poll, "poll", context)?.is_none_or(|seconds| seconds > 0.0);
+    let background = positive(number(&task.asynchronous, "async", reach)?);
+    let waits = number(&task.poll, "poll", reach)?.is_none_or(|seconds| seconds > 0.0);
     if background.is_some() && !waits {
         return Err(Failure::new(format!(
             "`async` with `poll: 0` starts a task and goes on without it; that is not supported, leave out `poll` to wait for it ({})",
             task.place
         )));
     }
-    let limits = [positive(number(&task.settings.timeout, "timeout", context)?), background];
+    let limits = [positive(number(&task.settings.timeout, "timeout", reach)?), background];
     Ok(limits.into_iter().flatten().reduce(f64::min).map(Duration::from_secs_f64))
 }
 
 /// `until` means three retries five seconds apart unless `retries` and `delay` say otherwise; `retries`
 /// without `until` retries until the task succeeds.
-fn retry(task: &Task, context: &Context) -> Result<Option<Retry>, Failure> {
+fn retry(task: &Task, reach: &Reach) -> Result<Option<Retry>, Failure> {
     if task.until.is_empty() && task.retries.is_none() {
         return Ok(None);
     }
-    let retries = number(&task.retries, "retries", context)?.unwrap_or(3.0).max(0.0);
-    let delay = number(&task.delay, "delay", context)?.unwrap_or(5.0).max(0.0);
+    let retries = number(&task.retries, "retries", reach)?.unwrap_or(3.0).max(0.0);
+    let delay = number(&task.delay, "delay", reach)?.unwrap_or(5.0).max(0.0);
     Ok(Some(Retry { attempts: retries as u64 + 1, delay: Duration::from_secs_f64(delay) }))
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::connect::Target;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::host::Failure;
 use crate::inventory::{HostId, Inventory};
 use crate::playbook::tags::TagSelection;
@@ -42,6 +42,8 @@ pub struct Run {
     /// Asks the user a question of `vars_prompt`.
     pub ask: Ask,
     cleared_errors: AtomicBool,
+    /// Why the run cannot go on.
+    aborted: Mutex<Option<Error>>,
     lanes: Mutex<HashMap<String, Vec<Arc<Lane>>>>,
     forks: Arc<Semaphore>,
 }
@@ -69,6 +71,7 @@ impl Run {
             lost: Lost::default(),
             ask,
             cleared_errors: AtomicBool::new(false),
+            aborted: Mutex::default(),
             lanes: Mutex::default(),
             forks,
         })
@@ -109,6 +112,16 @@ impl Run {
         self.cleared_errors.swap(false, Ordering::SeqCst)
     }
 
+    /// Ends the run with this error, once the hosts of the batch have stopped.
+    pub fn abort(&self, error: Error) {
+        self.aborted.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// The error that ends the run, if there is one.
+    pub fn take_abort(&self) -> Option<Error> {
+        self.aborted.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// All lanes that were asked for.
     pub fn lanes(&self) -> Vec<Arc<Lane>> {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -128,6 +141,8 @@ pub struct PlayRun {
     pub hosts: Vec<HostId>,
     /// True if a failure of one host may stop the others, so that none may be ahead of another with changes.
     pub strict: bool,
+    /// True if no host waits for another: the strategies `free` and `host_pinned`.
+    pub free: bool,
     pub force_handlers: bool,
 }
 
@@ -164,7 +179,7 @@ impl Neighbours for Neighbourhood {
     }
 
     fn departed(&self) -> Result<Vec<Arc<str>>, Interruption> {
-        if !self.granted && self.play.hosts.len() > 1 {
+        if !self.granted && !self.play.free && self.play.hosts.len() > 1 {
             return Err(Interruption::Barrier);
         }
         let inventory = self.play.run.inventory();
@@ -175,7 +190,7 @@ impl Neighbours for Neighbourhood {
     fn scope(&self, name: &str) -> Result<Option<TaskScope>, Interruption> {
         let inventory = self.play.run.inventory();
         let Some(host) = inventory.find_host(name) else { return Ok(None) };
-        if host != self.reader && !self.granted && self.play.hosts.contains(&host) {
+        if host != self.reader && !self.granted && !self.play.free && self.play.hosts.contains(&host) {
             return Err(Interruption::Barrier);
         }
         Ok(Some(TaskScope {
@@ -188,6 +203,7 @@ impl Neighbours for Neighbourhood {
             task: None,
             local: Map::new(),
             neighbours: self.play.neighbours(self.reader, self.stamp.clone(), self.granted),
+            controller_changes: false,
         }))
     }
 }

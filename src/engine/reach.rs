@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::connect::{Become, HostKeyChecking, Identity, Secret, Target, Transport};
 use crate::host::Failure;
-use crate::playbook::{Settings, Written};
+use crate::playbook::{Settings, TaskAction, Written};
 use crate::template::{Context, Scope};
-use crate::value::Value;
+use crate::value::{Map, Value};
 use crate::vars::TaskScope;
 
 use super::options::Options;
@@ -40,7 +40,10 @@ impl Reach<'_> {
 
     fn keyword(&self, keyword: &Option<Written>) -> Result<Option<Value>, Failure> {
         match keyword {
-            Some(written) => Ok(Some(self.context.value(&written.value)?).filter(|value| !value.is_null())),
+            Some(written) => {
+                let value = self.context.value(&written.value)?;
+                Ok(Some(value).filter(|value| !value.is_null() && !self.scope.is_omitted(value)))
+            }
             None => Ok(None),
         }
     }
@@ -184,7 +187,13 @@ impl Reach<'_> {
     pub fn environment(&self) -> Result<Vec<(String, String)>, Failure> {
         let mut merged = indexmap::IndexMap::new();
         for written in &self.settings.environment {
-            let value = self.context.value(&written.value)?;
+            let value = match &written.value {
+                Value::Map(map) => self.environment_map(map)?,
+                other => self.context.value(other)?,
+            };
+            if self.scope.is_omitted(&value) {
+                continue;
+            }
             let maps = match &value {
                 Value::List(items) => items.to_vec(),
                 single => vec![single.clone()],
@@ -205,6 +214,27 @@ impl Reach<'_> {
             }
         }
         Ok(merged.into_iter().collect())
+    }
+
+    /// The entries of a map of `environment`, rendered; without those of a task that gathers facts which need the very
+    /// facts that it is to gather.
+    fn environment_map(&self, map: &Map) -> Result<Value, Failure> {
+        let gathers = self.scope.task.as_ref().is_some_and(|task| match &task.action {
+            TaskAction::Module(module) => matches!(module.bare_name(), "setup" | "gather_facts"),
+            _ => false,
+        });
+        let mut rendered = Map::new();
+        for (key, value) in map {
+            let entry = Value::map(Map::from_iter([(key.clone(), value.clone())]));
+            match self.context.value(&entry).map_err(Failure::from) {
+                Ok(Value::Map(entry)) => rendered.extend(Map::clone(&entry)),
+                Ok(_) => {}
+                Err(failure) if gathers && failure.message.contains("ansible_env") => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        rendered.retain(|_, value| !self.scope.is_omitted(value));
+        Ok(Value::map(rendered))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::value::{Map, Value};
 use crate::vars::runtime::Additions;
 
@@ -37,8 +38,15 @@ pub struct TaskResult {
 /// An effect on the play itself.
 #[derive(Debug, Clone)]
 pub enum Steer {
-    AddHost { name: String, groups: Vec<String>, variables: Map },
-    GroupBy { group: String, parents: Vec<String> },
+    AddHost {
+        name: String,
+        groups: Vec<String>,
+        variables: Map,
+    },
+    GroupBy {
+        group: String,
+        parents: Vec<String>,
+    },
     EndHost,
     EndPlay,
     EndBatch,
@@ -47,7 +55,13 @@ pub enum Steer {
     ClearFacts,
     ResetConnection,
     RefreshInventory,
-    Stats { data: Map, per_host: bool, aggregate: bool },
+    Stats {
+        data: Map,
+        per_host: bool,
+        aggregate: bool,
+    },
+    /// The run cannot go on.
+    Abort(Error),
 }
 
 impl TaskResult {

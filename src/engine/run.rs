@@ -14,7 +14,7 @@ use crate::vars::{PlayVars, TaskScope};
 
 use super::barrier::Course;
 use super::event::Event;
-use super::options::Gathering;
+use super::options::{Gathering, PatternMismatch};
 use super::play::{PlayRun, Run};
 use super::view::host_view;
 use super::walk::{HostEnd, Walker};
@@ -69,7 +69,12 @@ async fn run_play(run: &Arc<Run>, play: &Arc<Play>, index: u32, limit: Option<&H
     };
     let selection = inventory.select(&patterns)?;
     for pattern in &selection.unmatched {
-        run.tell(Event::Warning(format!("Could not match supplied host pattern, ignoring: {pattern}")));
+        let message = format!("Could not match supplied host pattern, ignoring: {pattern}");
+        match run.options.pattern_mismatch {
+            PatternMismatch::Ignored => {}
+            PatternMismatch::Warning => run.tell(Event::Warning(message)),
+            PatternMismatch::Error => return Err(Error::input(message).at(&play.hosts.place)),
+        }
     }
     let mut hosts = selection.hosts;
     if let Some(limit) = limit {
@@ -121,6 +126,7 @@ fn base_scope(run: &Arc<Run>, play: &Arc<Play>, inventory: &Inventory, prompted:
         task: None,
         local: Map::new(),
         neighbours: Arc::new(Nobody),
+        controller_changes: false,
     }
 }
 
@@ -156,9 +162,13 @@ fn prompted(run: &Run, play: &Play) -> Result<Map> {
     Ok(answers)
 }
 
-/// Renders a keyword of the play; what goes wrong points to it.
+/// Renders a keyword of the play, null if it is to be omitted; what goes wrong points to it.
 fn render(written: &Written, scope: &TaskScope) -> Result<Value> {
-    scope.context().value(&written.value).map_err(|error| Error::input(error.message().to_owned()).at(&written.place))
+    let value = scope
+        .context()
+        .value(&written.value)
+        .map_err(|error| Error::input(error.message().to_owned()).at(&written.place))?;
+    Ok(if scope.is_omitted(&value) { Value::Null } else { value })
 }
 
 fn patterns(play: &Play, scope: &TaskScope) -> Result<Vec<String>> {
@@ -176,7 +186,8 @@ fn patterns(play: &Play, scope: &TaskScope) -> Result<Vec<String>> {
 fn order(hosts: &mut [HostId], play: &Play, inventory: &Inventory, scope: &TaskScope) -> Result<()> {
     let Some(written) = &play.order else { return Ok(()) };
     let name = |host: &HostId| Arc::clone(&inventory.host(*host).name);
-    match render(written, scope)?.to_text().as_ref() {
+    let order = render(written, scope)?;
+    match if order.is_null() { "".into() } else { order.to_text() }.as_ref() {
         "inventory" | "" => {}
         "reverse_inventory" => hosts.reverse(),
         "sorted" => hosts.sort_by_key(name),
@@ -205,6 +216,7 @@ fn batches(hosts: &[HostId], play: &Play, scope: &TaskScope) -> Result<Vec<Vec<H
     for written in &play.serial {
         let value = render(written, scope)?;
         let entries = match &value {
+            Value::Null => Vec::new(),
             Value::List(items) => items.to_vec(),
             single => vec![single.clone()],
         };
@@ -255,6 +267,11 @@ struct Batch<'a> {
     everybody: &'a [Arc<str>],
 }
 
+/// True for the strategies that let each host go its own way; those of plugins are called after them (`mitogen_free`).
+pub fn is_free(strategy: &str) -> bool {
+    ["free", "host_pinned"].iter().any(|name| strategy.trim().ends_with(name))
+}
+
 #[derive(Default)]
 struct BatchEnd {
     end_play: bool,
@@ -276,18 +293,26 @@ async fn run_batch(
     let max_fail_percentage = match &play.max_fail_percentage {
         None => None,
         Some(written) => {
-            let value = render(written, base)?;
-            let text = value.to_text();
-            Some(text.trim().trim_end_matches('%').parse::<f64>().map_err(|_| {
-                Error::input(format!("`max_fail_percentage` wants a number, got `{text}`")).at(&written.place)
-            })?)
+            let value = Some(render(written, base)?).filter(|value| !value.is_null());
+            let text = value.map(|value| value.to_text().into_owned());
+            let number = text.map(|text| {
+                text.trim().trim_end_matches('%').parse::<f64>().map_err(|_| {
+                    Error::input(format!("`max_fail_percentage` wants a number, got `{text}`")).at(&written.place)
+                })
+            });
+            number.transpose()?
         }
     };
     let flag = |written: &Option<Written>| match written {
         None => Ok(false),
         Some(written) => render(written, base).map(|value| value.to_ansible_bool().unwrap_or(false)),
     };
-    let strict = max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play);
+    let free = match &play.strategy {
+        None => run.options.free,
+        Some(written) => is_free(&render(written, base)?.to_text()),
+    };
+    let strict =
+        !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
     let list = |names: &[Arc<str>]| Value::list(names.iter().map(|name| name.as_ref().into()).collect());
     let mut magic = play_magic(play);
     magic.insert("ansible_play_name".into(), name.into());
@@ -315,7 +340,11 @@ async fn run_batch(
         course: Arc::clone(&course),
         hosts: hosts.clone(),
         strict,
-        force_handlers: run.options.force_handlers || flag(&play.force_handlers)?,
+        free,
+        force_handlers: match &play.force_handlers {
+            Some(_) => flag(&play.force_handlers)?,
+            None => run.options.force_handlers,
+        },
     });
     let mut walks = JoinSet::new();
     let mut ids = HashMap::new();
@@ -354,7 +383,10 @@ async fn run_batch(
     for message in run.vars.warnings.take() {
         run.tell(Event::Warning(message));
     }
-    let mut outcome = BatchEnd { stopped: course.is_stopped(), ..BatchEnd::default() };
+    if let Some(error) = run.take_abort() {
+        return Err(error);
+    }
+    let mut outcome = BatchEnd { stopped: course.is_over(), ..BatchEnd::default() };
     let mut lost = 0;
     for (host, end) in ends {
         match end {
@@ -390,6 +422,7 @@ fn start(play: &Arc<PlayRun>, host: HostId) -> Result<Walker> {
         task: None,
         local: Map::new(),
         neighbours: play.neighbours(host, stamp, false),
+        controller_changes: false,
     };
     let play_files = play_files(&play.play, &scope)?;
     scope.play_files = Arc::clone(&play_files);

@@ -1,6 +1,7 @@
 //! One round trip of a walk: the changes that are ready and the questions that wait go out, the answers come in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::connect::shell::{Request, Response};
 use crate::connect::{ConnectError, ConnectErrorKind, Identity};
@@ -11,6 +12,14 @@ use super::conclude::conclude;
 use super::exchange::{Staged, Verdict, change_requests, is_answered, judge, question_request, step_failure};
 use super::result::{Status, TaskResult};
 use super::walk::Walker;
+
+/// Shell code that an invocation wants to be run on a new connection.
+pub(super) struct Renewal {
+    pub slot: SlotId,
+    pub identity: Arc<Identity>,
+    pub text: String,
+    pub limit: Duration,
+}
 
 /// What is sent to one shell at once: changes first, then questions.
 struct Load {
@@ -74,6 +83,16 @@ impl Walker {
                 return;
             }
         }
+    }
+
+    /// Runs an invocation's shell code on a new connection.
+    pub(super) async fn renew(&mut self, renewal: Renewal) {
+        let Renewal { slot, identity, text, limit } = renewal;
+        let lane = Arc::clone(&self.lane);
+        let mut state = lane.lock().await;
+        let answer = lane.renew_locked(&mut state, &identity, text, limit).await;
+        let applied = answer.map(|response| Applied { responses: vec![response], check: false });
+        self.port.resolve(slot, applied.map_err(Failure::from));
     }
 
     /// Takes in the answers to changes; false if the rest of what was decided must be decided anew.

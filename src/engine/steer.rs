@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::playbook::Role;
 use crate::value::Value;
 
 use super::event::Event;
@@ -24,6 +25,30 @@ pub(super) fn meta(name: &str) -> Option<Steer> {
     })
 }
 
+/// What `meta: NAME` did, and why it was passed over, in Ansible's words.
+pub(super) fn in_words(name: &str, host: &str, role: Option<&Role>) -> (String, String) {
+    let role = role.map_or("", |role| role.name.as_str());
+    let (done, instead) = match name {
+        "end_host" => (format!("ending play for {host}"), format!("continuing execution for {host}")),
+        "end_play" => ("ending play".to_owned(), "continuing play".to_owned()),
+        "end_batch" => ("ending batch".to_owned(), "continuing current batch".to_owned()),
+        "end_role" => (format!("ending role {role} for {host}"), format!("continuing role {role} for {host}")),
+        "clear_host_errors" => ("cleared host errors".to_owned(), format!("not clearing host error state for {host}")),
+        "clear_facts" => ("facts cleared".to_owned(), format!("not clearing facts and fact cache for {host}")),
+        "flush_handlers" => {
+            (format!("triggered running handlers for {host}"), format!("not running handlers for {host}"))
+        }
+        "refresh_inventory" => ("inventory successfully refreshed".to_owned(), String::new()),
+        "reset_connection" => ("reset connection".to_owned(), String::new()),
+        other => (other.to_owned(), String::new()),
+    };
+    let passed_over = match instead.as_str() {
+        "" => format!("{name} conditional evaluated to False"),
+        instead => format!("{name} conditional evaluated to False, {instead}"),
+    };
+    (done, passed_over)
+}
+
 impl Walker {
     pub(super) fn steer(&mut self, steer: Steer) {
         match steer {
@@ -43,7 +68,7 @@ impl Walker {
             }
             Steer::EndHost => self.leave(HostEnd::Done),
             Steer::EndBatch => {
-                self.play.course.stop();
+                self.play.course.end_batch();
                 self.leave(HostEnd::Done);
             }
             Steer::EndPlay => {
@@ -52,7 +77,9 @@ impl Walker {
             }
             Steer::EndRole => {
                 self.drop_from(0);
-                self.growth.cursor.end_role();
+                if let Some(role) = self.growth.cursor.end_role() {
+                    Arc::make_mut(&mut self.growth.ended_roles).insert(role.identity.clone());
+                }
                 self.at_end = false;
             }
             Steer::ClearFacts => {
@@ -63,9 +90,18 @@ impl Walker {
                 let host = per_host.then(|| Arc::clone(&self.view.name));
                 self.play.run.tell(Event::CustomStats { host, data: Value::map(data), aggregate });
             }
+            Steer::Abort(error) => {
+                self.play.run.abort(error);
+                self.play.course.stop();
+            }
             Steer::ResetConnection => self.resets_connection = true,
-            // hosts that failed have left their walk: the next play asks for them again
-            Steer::ClearHostErrors => self.play.run.clear_host_errors(),
+            // hosts that failed and have left their walk take part again from the next play on
+            Steer::ClearHostErrors => {
+                self.drop_from(0);
+                self.growth.cursor.forgive();
+                self.play.run.clear_host_errors();
+                self.play.run.tell(Event::ErrorsCleared);
+            }
             // an inventory is read once; what add_host and group_by changed is there already
             Steer::RefreshInventory => {}
         }

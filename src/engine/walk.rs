@@ -6,10 +6,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
+use crate::connect::Transport;
+use crate::error::Error;
 use crate::host::port::Waiting;
 use crate::host::{Applied, Failure, FailureKind, Host, Port, SlotId};
 use crate::inventory::HostId;
-use crate::playbook::{Item, Task};
+use crate::playbook::{Item, Task, Written};
 use crate::value::{Interruption, Map};
 use crate::vars::{Delta, HostView, Runtime, Stamp, TaskScope};
 
@@ -21,7 +23,8 @@ use super::handler::{HandlerId, Handlers};
 use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
-use super::result::TaskResult;
+use super::result::{Steer, TaskResult};
+use super::send::Renewal;
 use super::window::{Growth, Part, Slot, SlotState, TaskRun};
 
 /// How many bytes of changes are gathered before they are sent.
@@ -68,6 +71,14 @@ pub struct Walker {
     /// The play has no further task for this host.
     pub(super) at_end: bool,
     pub(super) notified: HashSet<HandlerId>,
+    /// How many failures of others, that are failures of all, this host has followed.
+    pub(super) followed: usize,
+    /// The way on from the last result that was handed on.
+    pub(super) last_after: Cursor,
+    /// Where this host failed last.
+    pub(super) failed_at: Vec<u32>,
+    /// The roles of which a task ran, by identity.
+    pub(super) ran_roles: HashSet<String>,
     pub(super) staged: Vec<Staged>,
     next_slot: u64,
     /// The lane's count of changes by others, when last looked at.
@@ -79,6 +90,8 @@ pub struct Walker {
     pub(super) committed: Vec<u32>,
     /// `meta: reset_connection` was met; done before anything else is sent.
     pub(super) resets_connection: bool,
+    /// A new connection that an invocation waits for.
+    renewal: Option<Renewal>,
     pub(super) end: HostEnd,
 }
 
@@ -103,7 +116,11 @@ impl Walker {
             lane,
             runtime,
             window: VecDeque::new(),
-            growth: Growth { cursor: Cursor::new(sections), rest: None, handlers },
+            last_after: Cursor::new(sections.clone()),
+            growth: Growth { cursor: Cursor::new(sections), rest: None, handlers, ended_roles: Arc::default() },
+            followed: 0,
+            failed_at: Vec::new(),
+            ran_roles: HashSet::new(),
             blocked: None,
             alone: None,
             at_end: false,
@@ -114,6 +131,7 @@ impl Walker {
             announced: None,
             committed: Vec::new(),
             resets_connection: false,
+            renewal: None,
             end: HostEnd::Done,
         }
     }
@@ -134,6 +152,10 @@ impl Walker {
                 self.lane.reset().await;
                 continue;
             }
+            if let Some(renewal) = self.renewal.take() {
+                self.renew(renewal).await;
+                continue;
+            }
             if let Some((task, after)) = self.alone.take() {
                 self.run_by_itself(task, after).await;
                 continue;
@@ -143,6 +165,15 @@ impl Walker {
                 continue;
             }
             if self.finished() {
+                if self.play.strict && self.end == HostEnd::Done {
+                    // the others may still fail it
+                    let end = vec![u32::MAX];
+                    self.reach(end.clone());
+                    self.wait_for_all_or_fatal(&end).await;
+                    if self.follow_fatal() {
+                        continue;
+                    }
+                }
                 break;
             }
             self.wait().await;
@@ -164,18 +195,14 @@ impl Walker {
         let mut changed = std::pin::pin!(changed);
         changed.as_mut().enable();
         // what changed before the future was enabled would be missed, so look once more
-        if self
-            .blocked
-            .as_ref()
-            .is_some_and(|blocked| matches!(blocked, Blocked::Barrier(at) if course.all_reached(at)))
-        {
-            self.blocked = None;
-            return;
-        }
         if poll_fn(|context| Poll::Ready(self.step(context))).await {
             return;
         }
         if course.is_stopped() {
+            return;
+        }
+        if matches!(&self.blocked, Some(Blocked::Barrier(position)) if course.all_reached(position)) {
+            self.blocked = None;
             return;
         }
         let activity = self.port.activity();
@@ -281,6 +308,11 @@ impl Walker {
                         self.drop_from(index);
                         self.blocked = Some(Blocked::Value);
                     }
+                    // it was begun when something before it was under way
+                    Interruption::Pending if !slot.begun_first => {
+                        self.drop_from(0);
+                        self.blocked = None;
+                    }
                     other => {
                         let message = format!("a value that this task needs never came to be ({other:?})");
                         self.settle_slot(index, TaskResult::failed(message));
@@ -292,9 +324,7 @@ impl Walker {
 
     /// Gives a slot its result; what it adds is seen by all behind it from now on.
     pub(super) fn settle_slot(&mut self, index: usize, mut result: TaskResult) {
-        if let Some(message) = self.unknown_handler(&result) {
-            result = TaskResult { ignored: result.ignored, ..TaskResult::failed(message) };
-        }
+        result = self.with_known_handlers(result, &self.window[index].run.task);
         let slot = &mut self.window[index];
         if slot.holds {
             self.port.forget_all();
@@ -318,16 +348,42 @@ impl Walker {
         }
     }
 
-    pub(super) fn unknown_handler(&self, result: &TaskResult) -> Option<String> {
+    /// A result that notifies a handler which is not there fails, and ends the run.
+    pub(super) fn with_known_handlers(&self, mut result: TaskResult, task: &Task) -> TaskResult {
         if result.notify.is_empty() {
-            return None;
+            return result;
         }
-        let handlers = Handlers::new(&self.growth.handlers);
-        handlers.unknown(result.notify.iter().map(String::as_str)).map(|name| {
-            format!(
-                "The requested handler '{name}' was not found in either the main handlers list nor in the listening handlers list"
-            )
-        })
+        let unknown = self
+            .with_handlers(|handlers| handlers.unknown(result.notify.iter().map(String::as_str)).map(str::to_owned));
+        let Some(name) = unknown else { return result };
+        let message = format!(
+            "The requested handler '{name}' was not found in either the main handlers list nor in the listening handlers list"
+        );
+        if !self.play.run.options.error_on_missing_handler {
+            result.warnings.push(message);
+            return result;
+        }
+        let place = task.notify.first().map_or(&task.place, |written| &written.place);
+        let steer = Steer::Abort(Error::input(message.clone()).at(place));
+        TaskResult { ignored: result.ignored, steer: Some(steer), ..TaskResult::failed(message) }
+    }
+
+    /// What the handlers say that the play knows here.
+    pub(super) fn with_handlers<T>(&self, ask: impl FnOnce(&Handlers<'_>) -> T) -> T {
+        let stamp = self.play.stamp(self.committed.clone());
+        let render = |task: &Arc<Task>, written: &Written| {
+            let scope = self.scope(task, &stamp, false, Map::new(), 0);
+            scope.context().value(&written.value).map_err(|error| error.message().to_owned())
+        };
+        let handlers = Handlers::new(&self.growth.handlers, &render);
+        for (task, reason) in handlers.unusable.iter().filter(|(task, _)| task.listen.is_empty()) {
+            let name = task.name.as_ref().map(|written| written.value.to_text().into_owned()).unwrap_or_default();
+            self.play.run.tell(Event::Warning(format!(
+                "Handler '{name}' is unusable because it has no listen topics and the name could not be templated \
+                 (variables of single hosts may not be there yet). The error: {reason}"
+            )));
+        }
+        ask(&handlers)
     }
 
     /// Ends the results of loops whose items have all ended.
@@ -362,8 +418,11 @@ impl Walker {
         if !self.port.is_waiting(id) {
             return false;
         }
-        if self.play.strict && (index > 0 || !self.play.course.all_reached(&slot.run.stamp.position)) {
-            return false;
+        if self.play.strict {
+            let position = &slot.run.stamp.position;
+            if index > 0 || !self.play.course.all_reached(position) || self.must_follow(position) {
+                return false;
+            }
         }
         let full = self.staged.len() >= STAGED_CHANGES
             || self.staged.iter().map(|staged| size(&staged.change)).sum::<usize>() > STAGED_BYTES;
@@ -377,6 +436,10 @@ impl Walker {
                 self.port.forget_all();
                 self.window[index].holds = true;
                 self.port.resolve(id, Ok(Applied::default()));
+                true
+            }
+            Some(Waiting::Renewal { identity, text, limit }) => {
+                self.renewal = Some(Renewal { slot: id, identity, text, limit });
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
@@ -446,6 +509,12 @@ impl Walker {
         }
     }
 
+    /// True if the host is the controller itself, and what is before place `upto` of the window may still change its files.
+    pub(super) fn controller_changes(&self, upto: usize) -> bool {
+        let is_under_way = |slot: &Slot| slot.unconfirmed || !slot.is_ended();
+        self.lane.target.transport == Transport::Local && self.window.iter().take(upto).any(is_under_way)
+    }
+
     /// The variables as the invocation at place `upto` of the window sees them.
     pub(super) fn scope(&self, task: &Arc<Task>, stamp: &Stamp, granted: bool, local: Map, upto: usize) -> TaskScope {
         let has_any = |delta: &Delta| match delta {
@@ -475,6 +544,7 @@ impl Walker {
             task: Some(Arc::clone(task)),
             local,
             neighbours: self.play.neighbours(self.host, stamp.clone(), granted),
+            controller_changes: self.controller_changes(upto),
         }
     }
 
@@ -486,7 +556,7 @@ impl Walker {
 
 /// Says in an item's result which item it was.
 pub(super) fn add_item(map: &mut Map, run: &TaskRun, item: usize) {
-    if let (Some(items), Some(looping)) = (&run.items, &run.task.looping) {
+    if let (Some(items), Some(looping)) = (&run.items, &run.looping) {
         let variables = super::looping::item_variables(looping, items, item);
         map.extend(variables.into_iter().map(|(name, value)| (name, value.into_data())));
     }

@@ -1,17 +1,19 @@
 //! The window of a host: the invocations worked on ahead of their turn.
 
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::host::SlotId;
-use crate::playbook::{Item, Task, TaskAction};
+use crate::playbook::{Item, Loop, Task, TaskAction};
 use crate::value::Value;
 use crate::vars::runtime::Pending;
 use crate::vars::{Delta, Stamp};
 
 use super::cursor::Cursor;
 use super::event::TaskInfo;
+use super::looping::Looped;
 use super::perform::{Call, Ended};
 use super::result::TaskResult;
 
@@ -24,6 +26,8 @@ pub struct TaskRun {
     pub after: Cursor,
     /// The items of its loop.
     pub items: Option<Vec<Value>>,
+    /// Its loop, the names in it rendered.
+    pub looping: Option<Arc<Loop>>,
     /// What the items came to, by their number.
     results: Mutex<Vec<Option<TaskResult>>>,
     /// All hosts have reached this task, so that what they set before can be read.
@@ -36,11 +40,12 @@ impl TaskRun {
         info: Arc<TaskInfo>,
         stamp: Stamp,
         after: Cursor,
-        items: Option<Vec<Value>>,
+        looped: Option<Looped>,
         granted: bool,
     ) -> Arc<TaskRun> {
+        let (items, looping) = looped.map(|looped| (looped.items, looped.looping)).unzip();
         let count = items.as_ref().map_or(0, Vec::len);
-        Arc::new(TaskRun { task, info, stamp, after, items, results: Mutex::new(vec![None; count]), granted })
+        Arc::new(TaskRun { task, info, stamp, after, items, looping, results: Mutex::new(vec![None; count]), granted })
     }
 
     pub fn store(&self, item: usize, result: TaskResult) {
@@ -81,6 +86,8 @@ pub struct Slot {
     pub unconfirmed: bool,
     /// It lets time pass or acts elsewhere: nothing behind it is looked at before it is done.
     pub holds: bool,
+    /// There was nothing before it in the window when it was begun.
+    pub begun_first: bool,
     /// How the window grew to this place, to grow again from here.
     pub grown_from: Growth,
 }
@@ -121,6 +128,8 @@ pub struct Growth {
     pub rest: Option<(Arc<TaskRun>, Part)>,
     /// Handlers of roles that were included, in order.
     pub handlers: Arc<Vec<Item>>,
+    /// The roles whose tasks came to their end, by identity.
+    pub ended_roles: Arc<HashSet<String>>,
 }
 
 /// What an invocation of this task may set, as far as can be told before it is done.

@@ -1,6 +1,7 @@
 //! Why a module could not do what it was asked.
 
 use crate::connect::{ConnectError, ConnectErrorKind};
+use crate::python_regex::RegexError;
 use crate::template::TemplateError;
 use crate::value::{Interruption, Map, Value};
 
@@ -80,5 +81,11 @@ impl From<TemplateError> for Failure {
             Some(interruption) => Failure::interrupted(interruption.clone()),
             None => Failure::new(error.to_string()),
         }
+    }
+}
+
+impl From<RegexError> for Failure {
+    fn from(error: RegexError) -> Failure {
+        Failure::new(error.to_string())
     }
 }

@@ -13,6 +13,7 @@ pub mod reads;
 
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use change::{Applied, Change, Difference, Inverse, Step, Withheld};
 pub use failure::{Failure, FailureKind};
@@ -22,6 +23,7 @@ pub use query::Query;
 pub use reads::Read;
 
 use crate::connect::Identity;
+use crate::connect::shell::Response;
 
 /// The handle by which one invocation of a module reads and changes one host.
 #[derive(Clone)]
@@ -58,7 +60,8 @@ impl Host {
     /// everything that does not depend on an earlier answer at once, with `futures_util::join!`.
     pub async fn read<R: Read>(&self, read: R) -> Result<R::Answer, Failure> {
         let query = read.query();
-        let response = poll_fn(|_| self.port.poll_read(self.slot, &self.identity, &query)).await?;
+        let response =
+            poll_fn(|context| self.port.poll_read(self.slot, &self.identity, &query, context.waker())).await?;
         read.parse(&response)
     }
 
@@ -72,6 +75,14 @@ impl Host {
     pub async fn change(&self, change: Change) -> Result<Applied, Failure> {
         let mut change = Some(change);
         poll_fn(|_| self.port.poll_change(self.slot, &self.identity, &mut change, self.check)).await
+    }
+
+    /// Closes the connection, opens a new one and runs shell code on it, all within this time. A host that cannot be
+    /// reached is told as a failure and not given up, so it can be tried again. Only after [`Host::turn`].
+    pub async fn renew(&self, text: impl Into<String>, limit: Duration) -> Result<Response, Failure> {
+        let mut renewal = Some((Arc::clone(&self.identity), text.into(), limit));
+        let applied = poll_fn(|_| self.port.poll_renewal(self.slot, &mut renewal)).await?;
+        Ok(applied.responses.into_iter().next().unwrap_or_default())
     }
 
     /// Waits until every earlier task is done and its changes are made, and forgets every answer: for

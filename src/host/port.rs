@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use indexmap::IndexSet;
 
@@ -32,6 +33,8 @@ pub enum Waiting {
     Change { identity: Arc<Identity>, change: Change, check: bool },
     /// Until all before it is done.
     Turn,
+    /// For a new connection, and the answer of this shell code on it, as this user, within this time.
+    Renewal { identity: Arc<Identity>, text: String, limit: Duration },
 }
 
 /// See the module's description.
@@ -50,6 +53,8 @@ struct State {
     resolved: HashMap<SlotId, Result<Applied, Failure>>,
     /// What changes did to what can be known without asking, oldest first.
     history: Vec<Trace>,
+    /// Who waits for an answer: a join of many reads polls only those that were woken.
+    sleepers: Vec<Waker>,
     /// Counts what invocations asked or waited for, so that a waiting engine notices.
     activity: u64,
 }
@@ -81,6 +86,7 @@ impl Port {
         slot: SlotId,
         identity: &Arc<Identity>,
         query: &Query,
+        waker: &Waker,
     ) -> Poll<Result<Arc<Response>, Failure>> {
         let mut state = self.state();
         let question = (Arc::clone(identity), query.clone());
@@ -107,6 +113,7 @@ impl Port {
         if state.asked.insert(question) {
             state.activity += 1;
         }
+        state.sleepers.push(waker.clone());
         Poll::Pending
     }
 
@@ -137,6 +144,20 @@ impl Port {
         state.resolved.remove(&slot).map_or(Poll::Pending, |result| Poll::Ready(result.map(|_| ())))
     }
 
+    pub(super) fn poll_renewal(
+        &self,
+        slot: SlotId,
+        renewal: &mut Option<(Arc<Identity>, String, Duration)>,
+    ) -> Poll<Result<Applied, Failure>> {
+        let mut state = self.state();
+        if let Some((identity, text, limit)) = renewal.take() {
+            state.waiting.insert(slot, Waiting::Renewal { identity, text, limit });
+            state.activity += 1;
+            return Poll::Pending;
+        }
+        state.resolved.remove(&slot).map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// The questions that wait for an answer, in the order they were first asked; they are taken away.
     pub fn take_questions(&self) -> Vec<Question> {
         std::mem::take(&mut self.state().asked).into_iter().collect()
@@ -149,7 +170,9 @@ impl Port {
 
     /// Brings the answer to a question.
     pub fn answer(&self, question: Question, response: Response) {
-        self.state().answers.insert(question, Arc::new(response));
+        let mut state = self.state();
+        state.answers.insert(question, Arc::new(response));
+        state.wake();
     }
 
     /// True if the invocation waits for its turn, with or without a change.
@@ -159,7 +182,7 @@ impl Port {
 
     /// True if the invocation waits until all before it is done.
     pub fn waits_for_turn(&self, slot: SlotId) -> bool {
-        matches!(self.state().waiting.get(&slot), Some(Waiting::Turn))
+        matches!(self.state().waiting.get(&slot), Some(Waiting::Turn | Waiting::Renewal { .. }))
     }
 
     /// Takes what the invocation waits for.
@@ -196,6 +219,7 @@ impl Port {
     /// had used one of them, and so must be decided anew.
     pub fn invalidate(&self, footprint: &Footprint) -> Vec<SlotId> {
         let mut state = self.state();
+        state.wake();
         let touched = |query: &Query, aliased: bool| {
             if aliased { footprint.touches(&Footprint::Everything) } else { footprint.touches(&query.footprint()) }
         };
@@ -240,6 +264,7 @@ impl Port {
     /// Forgets every answer and question. What check mode cannot know stays unknown.
     pub fn forget_all(&self) {
         let mut state = self.state();
+        state.wake();
         state.answers.clear();
         state.asked.clear();
         state.history.retain(|trace| matches!(trace, Trace::Touched(_, Some(_))));
@@ -247,6 +272,11 @@ impl Port {
 }
 
 impl State {
+    /// Lets all who wait for answers look again.
+    fn wake(&mut self) {
+        self.sleepers.drain(..).for_each(Waker::wake);
+    }
+
     /// The answer to a question that need not be asked, or why it cannot be.
     fn without_asking(&self, query: &Query) -> Option<Result<Response, String>> {
         let footprint = query.footprint();
@@ -273,6 +303,8 @@ fn is_below(path: &str, ancestor: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::future::Future;
+
     use super::*;
 
     #[test]
@@ -280,15 +312,15 @@ mod tests {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());
         let query = Query::Content("/etc/a".into());
-        assert!(port.poll_read(SlotId(1), &identity, &query).is_pending());
-        assert!(port.poll_read(SlotId(2), &identity, &query).is_pending());
+        assert!(port.poll_read(SlotId(1), &identity, &query, Waker::noop()).is_pending());
+        assert!(port.poll_read(SlotId(2), &identity, &query, Waker::noop()).is_pending());
         let questions = port.take_questions();
         assert_eq!(questions.len(), 1, "equal questions are asked once");
         port.answer(questions[0].clone(), Response::output("x"));
-        assert!(port.poll_read(SlotId(1), &identity, &query).is_ready());
+        assert!(port.poll_read(SlotId(1), &identity, &query, Waker::noop()).is_ready());
         assert_eq!(port.invalidate(&Footprint::path("/etc/b")), vec![]);
         assert_eq!(port.invalidate(&Footprint::path("/etc/a")), vec![SlotId(1)]);
-        assert!(port.poll_read(SlotId(2), &identity, &query).is_pending());
+        assert!(port.poll_read(SlotId(2), &identity, &query, Waker::noop()).is_pending());
     }
 
     #[test]
@@ -299,16 +331,16 @@ mod tests {
         let change =
             Change::certain("write /etc/a", Footprint::path("/etc/a")).leaves(content.clone(), Response::output("x"));
         port.take_in(&identity, &change, true);
-        assert!(matches!(port.poll_read(SlotId(1), &identity, &content), Poll::Ready(Ok(_))));
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &content, Waker::noop()), Poll::Ready(Ok(_))));
         let stat = Query::Stat { path: "/etc/a".into(), follow: true };
-        assert!(matches!(port.poll_read(SlotId(1), &identity, &stat), Poll::Ready(Err(_))));
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &stat, Waker::noop()), Poll::Ready(Err(_))));
     }
 
     #[test]
     fn a_directory_made_just_now_is_empty_without_asking() {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());
-        let ask = |path: &str| port.poll_read(SlotId(1), &identity, &Query::Content(path.into()));
+        let ask = |path: &str| port.poll_read(SlotId(1), &identity, &Query::Content(path.into()), Waker::noop());
         let make = Change::certain("directory /d", Footprint::path("/d")).leaves_empty("/d");
         port.take_in(&identity, &make, false);
         assert!(matches!(ask("/d/e"), Poll::Ready(Ok(response)) if response.code == Some(1)));
@@ -319,12 +351,35 @@ mod tests {
     }
 
     #[test]
+    fn a_join_of_many_reads_goes_on_when_they_are_answered() {
+        use crate::host::Host;
+        use crate::host::reads::KernelFile;
+        use std::task::Context;
+
+        let port = Port::new("kp001");
+        let host = Host::new(Arc::clone(&port), SlotId(1), Arc::new(Identity::default()), false);
+        let reads = (0..100).map(|number| host.read(KernelFile(format!("/proc/{number}"))));
+        let mut all = std::pin::pin!(futures_util::future::try_join_all(reads));
+        let mut context = Context::from_waker(Waker::noop());
+        for _ in 0..9 {
+            if let Poll::Ready(answers) = all.as_mut().poll(&mut context) {
+                assert_eq!(answers.unwrap().len(), 100);
+                return;
+            }
+            for question in port.take_questions() {
+                port.answer(question, Response::output("x"));
+            }
+        }
+        panic!("it waits for answers that it has");
+    }
+
+    #[test]
     fn an_answer_by_way_of_a_link_is_dropped_by_any_change() {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());
         let query = Query::Content("/etc/a".into());
         port.answer((Arc::clone(&identity), query.clone()), Response { aliased: true, ..Response::output("x") });
-        assert!(port.poll_read(SlotId(1), &identity, &query).is_ready());
+        assert!(port.poll_read(SlotId(1), &identity, &query, Waker::noop()).is_ready());
         assert_eq!(port.invalidate(&Footprint::nothing()), vec![]);
         assert_eq!(port.invalidate(&Footprint::path("/srv/b")), vec![SlotId(1)]);
     }

@@ -13,7 +13,7 @@ use crate::value::{Map, Value};
 /// The names that mean the controller itself.
 pub(super) const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct HostDraft {
     place: Option<Place>,
     vars: Map,
@@ -21,6 +21,7 @@ struct HostDraft {
     inventory_file: Option<PathBuf>,
 }
 
+#[derive(Clone)]
 struct GroupDraft {
     place: Option<Place>,
     priority: i64,
@@ -44,6 +45,7 @@ impl GroupDraft {
 }
 
 /// An inventory that is being read.
+#[derive(Clone)]
 pub(super) struct Builder {
     hosts: IndexMap<String, HostDraft>,
     groups: IndexMap<String, GroupDraft>,
@@ -97,6 +99,12 @@ impl Builder {
         self.hosts[index].groups.insert(group.0);
         self.groups[group.index()].hosts.insert(index as u32);
         HostId(index as u32)
+    }
+
+    /// Puts a host that is there already into a group.
+    pub(super) fn join(&mut self, host: HostId, group: GroupId) {
+        self.hosts[host.index()].groups.insert(group.0);
+        self.groups[group.index()].hosts.insert(host.0);
     }
 
     pub(super) fn set_host_var(&mut self, host: HostId, name: Value, value: Value) {

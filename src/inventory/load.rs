@@ -7,9 +7,10 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::group::GroupId;
 use super::vars_files::{VarsDirectory, read_text, reason};
-use super::{Inventory, address, ini, yaml};
+use super::{Inventory, address, constructed, ini, script, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
+use crate::value::Map;
 use crate::vault::Keyring;
 
 /// Names with these ends are not read from a directory.
@@ -18,31 +19,45 @@ use crate::vault::Keyring;
 const IGNORED_ENDS: [&str; 12] =
     [".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry"];
 
-/// Reads the sources of an inventory (each `-i`): files, directories, lists of hosts with commas. Nothing in it is
-/// encrypted.
+/// Reads the sources of an inventory (each `-i`): files, scripts, directories, lists of hosts with commas.
 pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
-    load_with(sources, &Arc::default())
+    load_with(sources, &Arc::default(), &Arc::default())
 }
 
-/// The same with passwords for files that are encrypted, also in `group_vars` and `host_vars`.
-pub fn load_with<S: AsRef<str>>(sources: &[S], keyring: &Arc<Keyring>) -> Result<Inventory> {
-    let mut builder = Builder::new();
-    let mut directories: Vec<Arc<VarsDirectory>> = Vec::new();
+/// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for what is encrypted, also
+/// in `group_vars` and `host_vars`.
+pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
+    let mut loading = Loading {
+        builder: Builder::new(),
+        directories: Vec::new(),
+        extra: Arc::clone(extra),
+        keyring: Arc::clone(keyring),
+    };
     for source in sources {
         let source = source.as_ref();
         let path = expand_home(source);
         if source.contains(',') && !path.exists() {
-            read_list(source, &mut builder)?;
+            read_list(source, &mut loading.builder)?;
             continue;
         }
-        read_path(&path, keyring, &mut builder)?;
         let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
         let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
-        let known = directories.iter().find(|directory| directory.path() == beside).cloned();
-        directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
+        let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
+        loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
+        read_path(&path, &mut loading)?;
     }
+    let Loading { builder, directories, .. } = loading;
     let (hosts, groups, warnings) = builder.finish();
     Ok(Inventory::new(hosts, groups, directories, keyring, warnings))
+}
+
+/// What is read so far.
+pub(super) struct Loading {
+    pub(super) builder: Builder,
+    pub(super) directories: Vec<Arc<VarsDirectory>>,
+    /// The variables of `-e`.
+    pub(super) extra: Arc<Map>,
+    pub(super) keyring: Arc<Keyring>,
 }
 
 fn expand_home(source: &str) -> PathBuf {
@@ -72,14 +87,14 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn read_path(path: &Path, keyring: &Keyring, builder: &mut Builder) -> Result<()> {
+fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
     let cannot = |error: &std::io::Error| {
         Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
     };
     let metadata = std::fs::metadata(path)
         .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
     if !metadata.is_dir() {
-        return read_file(path, keyring, builder);
+        return read_file(path, loading);
     }
     let entries = std::fs::read_dir(path).map_err(|error| cannot(&error))?;
     let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
@@ -90,37 +105,37 @@ fn read_path(path: &Path, keyring: &Keyring, builder: &mut Builder) -> Result<()
             || matches!(text.as_ref(), "group_vars" | "host_vars" | "vars_plugins")
             || IGNORED_ENDS.iter().any(|end| text.ends_with(end));
         if !ignored {
-            read_path(&path.join(&name), keyring, builder)?;
+            read_path(&path.join(&name), loading)?;
         }
     }
     Ok(())
 }
 
-fn read_file(path: &Path, keyring: &Keyring, builder: &mut Builder) -> Result<()> {
+fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
+    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if is_script(path) {
-        return Err(Error::input(format!("inventory scripts are not supported: `{}` is executable", path.display()))
-            .hint(format!(
-                "run it and keep its output: `ansible-inventory -i {} --list --yaml --output hosts.yml`",
-                path.display()
-            ))
-            .hint("if it is no script, take its execute permission away"));
+        return script::read(&mut loading.builder);
     }
-    builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let source = read_text(path, keyring)?;
+    let source = read_text(path, &loading.keyring)?;
     match path.extension().and_then(|ending| ending.to_str()) {
-        Some("yml" | "yaml" | "json") => read_yaml(&source, builder),
+        Some("yml" | "yaml" | "json") => read_yaml(&source, loading),
         Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),
-        None if looks_like_yaml(&source.text) => read_yaml(&source, builder),
-        _ => ini::read(&source, builder),
+        None | Some("config") if looks_like_yaml(&source.text) => read_yaml(&source, loading),
+        _ => ini::read(&source, &mut loading.builder),
     }
 }
 
-fn read_yaml(source: &Arc<Source>, builder: &mut Builder) -> Result<()> {
+fn read_yaml(source: &Arc<Source>, loading: &mut Loading) -> Result<()> {
     let document = crate::yaml::load_with_warnings(source)?;
-    builder.warnings.extend(document.warnings);
-    match document.root {
-        Some(root) => yaml::read(&root, builder),
-        None => Ok(()),
+    loading.builder.warnings.extend(document.warnings);
+    let Some(root) = document.root else { return Ok(()) };
+    let Some((key, plugin)) = root.entry("plugin") else { return yaml::read(&root, &mut loading.builder) };
+    match plugin.as_str().unwrap_or_default() {
+        "constructed" | "ansible.builtin.constructed" => constructed::read(&root, loading),
+        name => Err(Error::input(format!("the inventory plugin `{name}` is not supported"))
+            .at(&key.place)
+            .hint("known is `constructed`; instead of another, a script can print the hosts as JSON")
+            .hint("or write its hosts into a file: `ansible-inventory -i THIS --list --yaml --output hosts.yml`")),
     }
 }
 
@@ -131,7 +146,7 @@ fn looks_like_yaml(text: &str) -> bool {
         text.lines().map(str::trim_end).filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'));
     match lines.next() {
         Some("---") => true,
-        Some(line) if line.starts_with('{') => true,
+        Some(line) if line.starts_with('{') || line.starts_with("plugin:") => true,
         // `all:`, perhaps with an empty mapping or a comment behind it
         Some(line) => line.split_once(':').is_some_and(|(key, rest)| {
             let rest = rest.trim_start();

@@ -4,11 +4,13 @@
 
 mod address;
 mod builder;
+mod constructed;
 mod group;
 mod ini;
 mod literal;
 mod load;
 mod pattern;
+mod script;
 mod vars_files;
 mod words;
 mod yaml;
@@ -394,5 +396,7 @@ fn names<'a, T>(names: impl Iterator<Item = &'a Arc<str>>, id: impl Fn(u32) -> T
     names.enumerate().map(|(index, name)| (Arc::clone(name), id(index as u32))).collect()
 }
 
+#[cfg(test)]
+mod dynamic_tests;
 #[cfg(test)]
 mod tests;

@@ -16,12 +16,6 @@ pub(super) fn read(root: &Node, builder: &mut Builder) -> Result<()> {
         return Err(Error::input(format!("an inventory must be a mapping of groups, this is a {}", root.kind_name()))
             .at(&root.place));
     };
-    if let Some((key, plugin)) = root.entry("plugin") {
-        let name = plugin.as_str().unwrap_or_default();
-        return Err(Error::input(format!("the inventory plugin `{name}` is not supported"))
-            .at(&key.place)
-            .hint("write its hosts into a file: `ansible-inventory -i THIS --list --yaml --output hosts.yml`"));
-    }
     for (name, body) in groups {
         group(None, name, body, builder)?;
     }

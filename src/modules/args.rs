@@ -214,6 +214,7 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     }
     let others = given.iter().filter(|(name, _)| module.arg(&name.to_text()).is_some_and(|arg| arg.name == ANY_NAME));
     map.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+    missing.sort_unstable();
     if !missing.is_empty() {
         return Err(Failure::new(format!("missing required arguments: {}", missing.join(", "))));
     }

@@ -32,12 +32,18 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
     let within = if path.is_empty() { String::new() } else { format!(" found in {}", path.join(" -> ")) };
     let names: Vec<(String, Map)> =
         spec.iter().map(|(name, option)| (name.to_string(), option.as_map().cloned().unwrap_or_default())).collect();
+    // a null is given, but it is no value
     let mut values = Map::new();
+    let mut nulls = Vec::new();
     for (name, option) in &names {
         let aliases = texts(option.get("aliases"));
         let value = std::iter::once(name).chain(&aliases).find_map(|name| given.get(name.as_str()));
-        if let Some(value) = value.filter(|value| !value.is_null()) {
-            values.insert(name.as_str().into(), value.clone());
+        match value {
+            Some(value) if value.is_null() => nulls.push(name.as_str()),
+            Some(value) => {
+                values.insert(name.as_str().into(), value.clone());
+            }
+            None => {}
         }
     }
     unknown_names(&names, given, path, found);
@@ -48,13 +54,15 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
         found.errors.push(format!("parameters are mutually exclusive: {}{within}", set.join("|")));
     }
     let has_default = |option: &Map| option.get("default").is_some_and(|default| !default.is_null());
-    let missing: Vec<&str> = names
+    let mut missing: Vec<&str> = names
         .iter()
         .filter(|(name, option)| {
-            is_true(option.get("required")) && !has_default(option) && !values.contains_key(name.as_str())
+            let is_given = values.contains_key(name.as_str()) || nulls.contains(&name.as_str());
+            is_true(option.get("required")) && !has_default(option) && !is_given
         })
         .map(|(name, _)| name.as_str())
         .collect();
+    missing.sort_unstable();
     if !missing.is_empty() {
         found.errors.push(format!("missing required arguments: {}{within}", missing.join(", ")));
     }
@@ -269,7 +277,7 @@ mod tests {
                 "{queues: {type: int}, mode: {choices: [slow, quick]}, need: {required: true}, more: {required: true}}",
                 "{queues: abc, mode: fast}",
                 &[
-                    "missing required arguments: need, more",
+                    "missing required arguments: more, need",
                     "argument 'queues' is of type str and we were unable to convert to int: \"'abc'\" cannot be converted to an int",
                     "value of mode must be one of: slow, quick, got: fast",
                 ],

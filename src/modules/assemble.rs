@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use std::sync::Arc;
+
 use fancy_regex::Regex;
 
 use crate::connect::shell::{Response, quote};
@@ -14,8 +16,8 @@ use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
 use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
-use super::file_common::regex::{Flags, compile, is_match};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use crate::python_regex::{Flags, compile, is_match};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.assemble",
@@ -79,7 +81,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 
 /// Which files are taken, and what stands between them.
 struct Selection {
-    regexp: Option<Regex>,
+    regexp: Option<Arc<Regex>>,
     ignore_hidden: bool,
     delimiter: Option<Vec<u8>>,
 }

@@ -7,9 +7,9 @@ use super::file_common::destination::{Destination, Edit, Manner, look, plan_edit
 use super::file_common::permissions::{
     ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
 };
-use super::file_common::regex::{Flags, captures_from, compile, is_match};
 use super::file_common::text::{Coding, split_any_lines};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use crate::python_regex::{Flags, captures_from, compile, is_match};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.blockinfile",

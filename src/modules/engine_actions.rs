@@ -8,10 +8,12 @@ const FILE: Arg = Arg::new("file", Type::Str, "The file of tasks, looked for bes
     .aliases(&["_raw_params"]);
 const APPLY: Arg = Arg::new("apply", Type::Dict, "Keywords for everything that is included");
 const ROLE_NAME: Arg = Arg::new("name", Type::Str, "The role").aliases(&["role"]).required();
-const TASKS_FROM: Arg = Arg::new("tasks_from", Type::Str, "The file of the role's `tasks/`").default("main");
-const VARS_FROM: Arg = Arg::new("vars_from", Type::Str, "The file of the role's `vars/`").default("main");
-const DEFAULTS_FROM: Arg = Arg::new("defaults_from", Type::Str, "The file of the role's `defaults/`").default("main");
-const HANDLERS_FROM: Arg = Arg::new("handlers_from", Type::Str, "The file of the role's `handlers/`").default("main");
+const TASKS_FROM: Arg = Arg::new("tasks_from", Type::Str, "The file of the role's `tasks/`, instead of `main`");
+const VARS_FROM: Arg = Arg::new("vars_from", Type::Str, "The file of the role's `vars/`, instead of `main`");
+const DEFAULTS_FROM: Arg =
+    Arg::new("defaults_from", Type::Str, "The file of the role's `defaults/`, instead of `main`");
+const HANDLERS_FROM: Arg =
+    Arg::new("handlers_from", Type::Str, "The file of the role's `handlers/`, instead of `main`");
 const ALLOW_DUPLICATES: Arg =
     Arg::new("allow_duplicates", Type::Bool, "Run the role even if it has run with the same parameters")
         .default("true");
@@ -116,7 +118,8 @@ mod tests {
     #[test]
     fn roles_have_defaults() {
         let args = validate(&INCLUDE_ROLE, &object([("role", "tuning".into())])).unwrap();
-        assert_eq!((args.text("name"), args.text("tasks_from")), ("tuning", "main"));
-        assert_eq!(args.optional_bool("public"), None);
+        assert_eq!((args.text("name"), args.optional_bool("allow_duplicates")), ("tuning", Some(true)));
+        // a file that is asked for must be there, `main` need not
+        assert_eq!((args.str("tasks_from"), args.optional_bool("public")), (None, None));
     }
 }

@@ -9,8 +9,8 @@ use crate::value::{Map, Value};
 use crate::vault::Keyring;
 use crate::yaml;
 
-use super::file_common::regex::{Flags, compile};
 use super::{Action, Arg, Args, Effect, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use crate::python_regex::{Flags, compile};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.include_vars",
@@ -128,7 +128,7 @@ fn files_below(directory: &str, args: &Args, context: &Context) -> Result<Vec<Pa
     let mut files = Vec::new();
     for path in walk(&root, args.int("depth").unwrap_or(0))? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let matches = |pattern: &fancy_regex::Regex| pattern.is_match(&name).unwrap_or(false);
+        let matches = |pattern: &std::sync::Arc<fancy_regex::Regex>| pattern.is_match(&name).unwrap_or(false);
         let is_main =
             is_vars_of_role && path.parent() == Some(root.as_path()) && name.split('.').next() == Some("main");
         if is_main || ignored.iter().any(matches) || matching.as_ref().is_some_and(|pattern| !matches(pattern)) {

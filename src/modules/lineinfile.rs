@@ -1,5 +1,7 @@
 //! `ansible.builtin.lineinfile`: one line of a file is there, replaced, or gone.
 
+use std::sync::Arc;
+
 use fancy_regex::Regex;
 
 use crate::host::Failure;
@@ -9,9 +11,9 @@ use super::file_common::destination::{Destination, Edit, Manner, look, plan_edit
 use super::file_common::permissions::{
     ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
 };
-use super::file_common::regex::{Flags, captures_from, compile, expand, is_match};
 use super::file_common::text::{Coding, split_lines};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use crate::python_regex::{Flags, captures_from, compile, expand, is_match};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.lineinfile",
@@ -244,7 +246,7 @@ fn remove(lines: Vec<String>, request: &Request, coding: Coding) -> Result<Edite
 /// What finds the line to replace or remove.
 enum Matcher {
     Line(String),
-    Regexp(Regex),
+    Regexp(Arc<Regex>),
     Text(String),
 }
 
@@ -260,7 +262,7 @@ impl Matcher {
     fn matches(&self, line: &str) -> Result<bool, Failure> {
         match self {
             Matcher::Line(wanted) => Ok(bare(line) == wanted),
-            Matcher::Regexp(regex) => is_match(regex, line),
+            Matcher::Regexp(regex) => Ok(is_match(regex, line)?),
             Matcher::Text(text) => Ok(line.contains(text.as_str())),
         }
     }
@@ -325,7 +327,7 @@ fn put(mut lines: Vec<String>, request: &Request, coding: Coding) -> Result<Edit
         if let (true, Some(_), Find::Regexp(pattern)) = (request.backrefs, places.matched, &request.find) {
             let regex = compile(&coding.pattern(pattern), Flags::default())?;
             if let Some(found) = captures_from(&regex, &lines[at], 0)? {
-                new = expand(&wanted, &found)?;
+                new = expand(&regex, &wanted, &found)?;
             }
         }
         let new = with_newline(&new);

@@ -4,7 +4,9 @@
 //! the async function that reads, decides and changes. Adding one is that file and a line in [`MODULES`].
 //! Validation, documentation and completion all read the table.
 
+mod accounts;
 mod add_host;
+mod apt;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -16,6 +18,9 @@ mod command;
 mod copy;
 mod cpuset;
 mod debug;
+mod dnf;
+mod dnf5;
+mod edited_file;
 pub mod engine_actions;
 mod execution;
 mod fail;
@@ -26,8 +31,13 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod getent;
+mod group;
 mod group_by;
+mod hostname;
 mod include_vars;
+mod ini_edit;
+mod ini_file;
 mod io_scheduler;
 mod irq_affinity;
 mod irqbalance;
@@ -38,11 +48,17 @@ mod machine;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
+mod package;
+mod package_common;
+mod package_facts;
 mod packet_steering;
 mod pause;
 mod ping;
+mod programs;
 mod raw;
+mod reboot;
 mod replace;
+mod rpm_key;
 mod script;
 mod service;
 mod service_cpus;
@@ -56,12 +72,20 @@ pub mod stat;
 mod sysctl;
 mod systemd_service;
 mod sysv;
+mod tcp_port;
 mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod unit;
+mod user;
+mod user_key;
+mod user_plan;
 mod validate_argument_spec;
+mod wait_for;
+mod wait_for_connection;
+mod yum;
+mod yum_repository;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -77,6 +101,7 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &apt::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &bios_facts::MODULE,
@@ -86,6 +111,8 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &debug::MODULE,
+    &dnf5::MODULE,
+    &dnf::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -97,19 +124,27 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &getent::MODULE,
+    &group::MODULE,
     &group_by::MODULE,
+    &hostname::MODULE,
     &include_vars::MODULE,
+    &ini_file::MODULE,
     &io_scheduler::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
     &lineinfile::MODULE,
     &nic_queues::MODULE,
+    &package::MODULE,
+    &package_facts::MODULE,
     &packet_steering::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
+    &reboot::MODULE,
     &replace::MODULE,
+    &rpm_key::MODULE,
     &script::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
@@ -123,7 +158,12 @@ pub const MODULES: &[&Module] = &[
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &user::MODULE,
     &validate_argument_spec::MODULE,
+    &wait_for::MODULE,
+    &wait_for_connection::MODULE,
+    &yum::MODULE,
+    &yum_repository::MODULE,
 ];
 
 /// A module: everything that trimtab knows of it.
@@ -230,7 +270,26 @@ pub fn find(name: &str) -> Option<&'static Module> {
     })
 }
 
+/// The modules that do their work on the controller alone, without a question to the host.
+const OF_CONTROLLER: &[&str] = &[
+    "add_host",
+    "assert",
+    "debug",
+    "fail",
+    "group_by",
+    "include_vars",
+    "pause",
+    "set_fact",
+    "set_stats",
+    "validate_argument_spec",
+];
+
 impl Module {
+    /// False for a module that does its work on the controller alone.
+    pub fn asks_the_host(&self) -> bool {
+        matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
+    }
+
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)

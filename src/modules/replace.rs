@@ -7,9 +7,9 @@ use super::file_common::destination::{Destination, Edit, Manner, look, plan_edit
 use super::file_common::permissions::{
     ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
 };
-use super::file_common::regex::{Flags, captures_from, compile, substitute};
 use super::file_common::text::Coding;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use crate::python_regex::{self, Flags, captures_from, compile};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.replace",
@@ -77,7 +77,7 @@ fn plan(seen: &Destination, args: &Args, manner: &Manner) -> Result<(Option<Edit
     };
     let flags = Flags { multiline: true, ..Flags::default() };
     let regex = compile(&coding.pattern(args.text("regexp")), flags)?;
-    let (replaced, count) = substitute(&regex, &coding.pattern(args.text("replace")), &text[start..end])?;
+    let (replaced, count) = python_regex::replace(&regex, &text[start..end], &coding.pattern(args.text("replace")), 0)?;
     let changed = count > 0 && replaced != text[start..end];
     let new = coding.encode(&[&text[..start], &replaced, &text[end..]].concat());
     let edit = plan_edit(seen, changed.then(|| new.clone()), manner);

@@ -1,7 +1,7 @@
 //! ansible.builtin.set_fact: sets variables of the host.
 
 use crate::host::Failure;
-use crate::value::Map;
+use crate::value::{Map, Value};
 
 use super::args::ANY_NAME;
 use super::shell_words::is_variable_name;
@@ -29,6 +29,7 @@ const ARGS: &[Arg] = &[
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let variables = invocation.args.others(ARGS);
     check(&variables)?;
+    let variables: Map = variables.into_iter().map(|(name, value)| (name, boolean_of(value))).collect();
     let cacheable = invocation.args.bool("cacheable");
     Ok(Outcome::ok().with("ansible_facts", variables.clone()).effect(Effect::SetFacts { variables, cacheable }))
 }
@@ -38,6 +39,16 @@ fn check(variables: &Map) -> Result<(), Failure> {
         return Err(Failure::new("No key/value pairs provided, at least one is required for this action to succeed"));
     }
     variables.keys().try_for_each(|name| check_name(&name.to_text()))
+}
+
+/// A text that is `true`, `false`, `yes` or `no` becomes a boolean, as in Ansible until 2.18: so `when: name` means what
+/// it says.
+fn boolean_of(value: Value) -> Value {
+    match value.as_str().map(str::to_ascii_lowercase).as_deref() {
+        Some("true" | "yes") => true.into(),
+        Some("false" | "no") => false.into(),
+        _ => value,
+    }
 }
 
 /// Refuses what Ansible does not take for the name of a variable.
@@ -63,6 +74,16 @@ mod tests {
         let args = validate(&MODULE, &given).unwrap();
         assert!(args.bool("cacheable"));
         assert_eq!(args.others(ARGS), object([("size", 5.into()), ("name", "x".into())]));
+    }
+
+    #[test]
+    fn written_booleans_are_booleans() {
+        for (text, expected) in [("no", false), ("False", false), ("YES", true), ("true", true)] {
+            assert_eq!(boolean_of(text.into()), expected.into(), "{text}");
+        }
+        for other in ["off", "1", "not", ""] {
+            assert_eq!(boolean_of(other.into()), other.into());
+        }
     }
 
     #[test]

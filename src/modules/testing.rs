@@ -109,6 +109,15 @@ async fn drive(
                 port.forget_all();
                 port.resolve(SlotId(1), Ok(Applied::default()));
             }
+            Waiting::Renewal { text, .. } => {
+                connection.close().await;
+                connection = Connection::open_with_shell(&local(), play.shell).await.unwrap();
+                let verb = crate::connect::shell::Verb::Script { text, stdin: None };
+                let request = Request { verb, guard: Guard::Always, expect: None, writes: None };
+                let responses = connection.run(&Identity::default(), &[request]).await;
+                let applied = responses.map(|responses| Applied { responses, check: false });
+                port.resolve(SlotId(1), applied.map_err(Failure::from));
+            }
             Waiting::Change { change, check, .. } => {
                 let result = if check {
                     Ok(Applied { check, ..Applied::default() })
@@ -177,8 +186,13 @@ async fn run_steps(connection: &mut Connection, steps: &[Step]) -> Result<Vec<Re
 
 /// Takes changes back, the last first.
 pub fn undo(changes: &[Change]) {
+    undo_in(changes, "sh");
+}
+
+/// The same through this shell.
+pub fn undo_in(changes: &[Change], shell: &str) {
     runtime().block_on(async {
-        let mut connection = Connection::open_with_shell(&local(), "sh").await.unwrap();
+        let mut connection = Connection::open_with_shell(&local(), shell).await.unwrap();
         for change in changes.iter().rev() {
             let Inverse::Steps(steps) = &change.inverse else { panic!("{} has no inverse", change.what) };
             for step in steps {
@@ -244,6 +258,29 @@ pub fn shells() -> Vec<&'static str> {
                 .is_ok_and(|output| output.status.success())
         })
         .collect()
+}
+
+/// True if this machine's accounts can be changed; tests that need it are skipped elsewhere, and say so.
+pub fn can_change_accounts() -> bool {
+    let script =
+        "[ \"$(id -u)\" = 0 ] && PATH=$PATH:/usr/sbin:/sbin command -v useradd groupadd chpasswd chage >/dev/null";
+    let can = std::process::Command::new("sh").args(["-c", script]).status().is_ok_and(|status| status.success());
+    if !can {
+        skip("changing accounts needs root and useradd");
+    }
+    can
+}
+
+/// Says on the terminal, past the capture of tests, that a test is skipped.
+pub fn skip(reason: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "skipped: {reason}");
+}
+
+/// Tests that change the accounts of this machine come one after the other.
+pub fn accounts_lock() -> std::sync::MutexGuard<'static, ()> {
+    static LOCK: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    LOCK.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Everything below a directory: path, type, mode, owner, content or target; to compare before and after.

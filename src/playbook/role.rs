@@ -266,10 +266,10 @@ impl Loader<'_> {
             endings.map(|ending| absolute(&directory.join(format!("{from}{ending}")))).collect();
         if let Some(outside) = candidates.iter().find(|path| path.exists() && !path.starts_with(&directory)) {
             return Err(Error::input(format!(
-                "`{}` does not lie within `{}` of the role `{}`",
+                "`{}` cannot be used for the role `{}`, as it is not inside the expected role path `{}`",
                 shown(outside).display(),
-                kind,
-                role.name
+                role.name,
+                shown(&directory).display()
             ))
             .at(asked));
         }

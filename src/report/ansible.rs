@@ -63,7 +63,8 @@ impl Ansible {
         }
         // the items have said it all
         let is_told = event.is_loop && !matches!(result.status, Status::Skipped | Status::Unreachable);
-        if !is_told && event.task.action != "meta" {
+        let is_quiet = event.task.action == "meta" && !matches!(result.status, Status::Skipped | Status::Failed);
+        if !is_told && !is_quiet {
             let (line, style) = self.line(event);
             ui.styled(&line, style);
         }
@@ -135,6 +136,19 @@ fn banner(text: &str, ui: &mut Ui) {
     ui.line(&format!("\n{text} {}", "*".repeat(stars)));
 }
 
+/// `META: ending play for web1`: what a meta task did on each host, each text once.
+fn meta(task: &TaskResults, ui: &mut Ui) {
+    let mut told: Vec<String> = Vec::new();
+    for result in &task.results {
+        let key = if result.result.status == Status::Skipped { "skip_reason" } else { "msg" };
+        let Some(text) = result.result.result.get(key).map(|text| text.to_text().into_owned()) else { continue };
+        if !told.contains(&text) {
+            ui.line(&format!("META: {text}"));
+            told.push(text);
+        }
+    }
+}
+
 /// `included: tasks.yml for web1, web2`, a line for each file.
 fn inclusions(task: &TaskResults, ui: &mut Ui) {
     let mut files: Vec<(String, Vec<&str>)> = Vec::new();
@@ -154,8 +168,9 @@ fn inclusions(task: &TaskResults, ui: &mut Ui) {
 impl Report for Ansible {
     fn event(&mut self, event: &Event, ui: &mut Ui) {
         match event {
-            Event::PlaybookStarted { path } if self.look.verbosity >= 2 => {
+            Event::PlaybookStarted { path, plays } if self.look.verbosity >= 2 => {
                 banner(&format!("PLAYBOOK: {}", path.rsplit('/').next().unwrap_or(path)), ui);
+                ui.line(&format!("{plays} plays in {path}"));
             }
             Event::PlayStarted { name, .. } => {
                 self.banner = None;
@@ -176,6 +191,9 @@ impl Report for Ansible {
             return;
         }
         self.task_banner(task, ui);
+        if task.task.action == "meta" && self.look.verbosity >= 2 {
+            meta(task, ui);
+        }
         for result in &task.results {
             let is_inclusion = result.task.included.is_some() && result.result.status == Status::Ok;
             if !is_inclusion && !self.is_hidden(result.result.status) {

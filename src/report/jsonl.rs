@@ -77,7 +77,9 @@ pub fn status(status: Status) -> &'static str {
 impl Report for Jsonl {
     fn event(&mut self, event: &Event, ui: &mut Ui) {
         let object = match event {
-            Event::PlaybookStarted { path } => json!({"event": "playbook_started", "path": path}),
+            Event::PlaybookStarted { path, plays } => {
+                json!({"event": "playbook_started", "path": path, "plays": plays})
+            }
             Event::PlayStarted { play, name, hosts } => {
                 json!({"event": "play_started", "play": play, "name": name, "hosts": words(hosts)})
             }
@@ -88,6 +90,7 @@ impl Report for Jsonl {
             Event::Result(result) => self.result(result),
             Event::BatchEnded { play, batch } => json!({"event": "batch_ended", "play": play, "batch": batch}),
             Event::Rescued { host } => json!({"event": "rescued", "host": &**host}),
+            Event::ErrorsCleared => json!({"event": "errors_cleared"}),
             Event::Warning(text) => json!({"event": "warning", "message": text}),
             Event::Crashed { host, message } => json!({"event": "crashed", "host": &**host, "message": message}),
             Event::CustomStats { host, data, aggregate } => {

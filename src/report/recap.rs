@@ -27,6 +27,9 @@ pub struct Counts {
 #[derive(Debug, Default)]
 pub struct Recap {
     pub hosts: BTreeMap<Arc<str>, Counts>,
+    /// A host failed, or was unreachable, and its errors were not cleared since.
+    failed: bool,
+    unreachable: bool,
     /// Hosts whose walk a fault of trimtab ended.
     crashed: bool,
 }
@@ -35,6 +38,7 @@ impl Recap {
     pub fn event(&mut self, event: &Event) {
         match event {
             Event::Result(result) => self.result(result),
+            Event::ErrorsCleared => (self.failed, self.unreachable) = (false, false),
             Event::Crashed { host, .. } => {
                 self.hosts.entry(Arc::clone(host)).or_default().failed += 1;
                 self.crashed = true;
@@ -69,19 +73,24 @@ impl Recap {
                 counts.changed += u64::from(changed && result.status == Status::Failed);
             }
             Status::Failed if event.rescued => counts.rescued += 1,
-            Status::Failed => counts.failed += 1,
-            Status::Unreachable => counts.unreachable += 1,
+            Status::Failed => {
+                counts.failed += 1;
+                self.failed = true;
+            }
+            Status::Unreachable => {
+                counts.unreachable += 1;
+                self.unreachable = true;
+            }
         }
     }
 
     /// ansible-playbook's exit code: 4 if a host was unreachable, else 2 if one failed, else 0.
     pub fn exit_code(&self) -> u8 {
-        let any = |count: fn(&Counts) -> u64| self.hosts.values().any(|counts| count(counts) > 0);
         if self.crashed {
             250
-        } else if any(|counts| counts.unreachable) {
+        } else if self.unreachable {
             4
-        } else if any(|counts| counts.failed) {
+        } else if self.failed {
             2
         } else {
             0

@@ -181,13 +181,40 @@ pub fn now(utc: bool) -> Time {
 pub fn format(time: &Time, layout: &str) -> Result<String> {
     match time {
         Time::Moment(moment) => {
-            // a moment without a zone has no `%z` and no `%Z` in Python: they print as nothing
-            let layout = layout.replace("%z", "").replace("%Z", "");
+            let layout = pythons_layout(layout, Some(moment))?;
             jiff::fmt::strtime::format(&layout, *moment)
                 .map_err(|error| TemplateError::failed(format!("the format `{layout}` is wrong: {error}")))
         }
         Time::Length(_) => Err(TemplateError::failed("a length of time has no `strftime`")),
     }
+}
+
+/// The layout with the directives replaced that are other ones in Python: `%f` has six digits, and of a moment without a
+/// zone `%z` and `%Z` are empty, and `%s` takes it for one of the controller's zone.
+fn pythons_layout(layout: &str, naive: Option<&DateTime>) -> Result<String> {
+    let mut text = String::new();
+    let mut characters = layout.chars();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            text.push(character);
+            continue;
+        }
+        match (characters.next(), naive) {
+            (Some('f'), _) => text.push_str("%6f"),
+            (Some('z' | 'Z'), Some(_)) => {}
+            (Some('s'), Some(moment)) => {
+                let there = TimeZone::system().to_timestamp(*moment).map_err(|error| {
+                    TemplateError::failed(format!("`{moment}` is out of the range of `%s`: {error}"))
+                })?;
+                text.push_str(&there.as_second().to_string());
+            }
+            (directive, _) => {
+                text.push('%');
+                text.extend(directive);
+            }
+        }
+    }
+    Ok(text)
 }
 
 /// `to_datetime`: reads a text by a strptime format.
@@ -213,7 +240,7 @@ pub fn format_epoch(layout: &str, epoch: Option<f64>, utc: bool) -> Result<Strin
             .map_err(|error| TemplateError::failed(format!("Invalid value for epoch value ({seconds}): {error}")))?,
         None => Timestamp::now(),
     };
-    jiff::fmt::strtime::format(layout, &timestamp.to_zoned_datetime(zone))
+    jiff::fmt::strtime::format(&pythons_layout(layout, None)?, &timestamp.to_zoned_datetime(zone))
         .map_err(|error| TemplateError::failed(format!("the format `{layout}` is wrong: {error}")))
 }
 
@@ -234,5 +261,8 @@ mod tests {
         assert_eq!(format_epoch("%Y-%m-%dT%H:%M:%SZ", Some(0.0), true).expect("epoch"), "1970-01-01T00:00:00Z");
         assert_eq!(format(&one, "%d %b %Y").expect("format"), "02 Jan 2026");
         assert!(parse("x", "%Y").is_err());
+        assert_eq!(format(&one, "%H.%f %%f%z").expect("format"), "00.000000 %f");
+        let seconds: i64 = format(&now(false), "%s").expect("format").parse().expect("seconds");
+        assert!((seconds - Timestamp::now().as_second()).abs() < 5, "{seconds}");
     }
 }

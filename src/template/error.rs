@@ -141,3 +141,9 @@ impl fmt::Display for TemplateError {
 }
 
 impl std::error::Error for TemplateError {}
+
+impl From<crate::python_regex::RegexError> for TemplateError {
+    fn from(error: crate::python_regex::RegexError) -> Self {
+        TemplateError::failed(error.to_string())
+    }
+}

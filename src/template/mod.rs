@@ -15,7 +15,6 @@ mod lookups;
 mod methods;
 mod parse;
 mod python;
-mod regex;
 mod search;
 mod tests;
 mod tree;
@@ -44,6 +43,10 @@ pub trait Scope: Send + Sync {
     fn get(&self, name: &str) -> Result<Option<Value>, Interruption>;
     /// The names of all variables, for `vars` and the `varnames` lookup.
     fn names(&self) -> Vec<String>;
+    /// Asked before files of the controller are looked at: interrupted while something may still change them.
+    fn controller_is_settled(&self) -> Result<(), Interruption> {
+        Ok(())
+    }
 }
 
 /// Variables whose values use each other are rendered no deeper than this.

@@ -12,9 +12,9 @@ use super::call::{Call, Entry, as_map, check_defined, entry, entry_for_undefined
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::eval::operators;
 use super::filters::short_name;
-use super::regex::{self, Flags};
 use super::tree::Operator;
 use super::{Context, filters, version};
+use crate::python_regex::{self as regex, Flags};
 use crate::value::Value;
 use crate::vault::is_encrypted;
 
@@ -117,15 +117,15 @@ static TESTS: &[Test] = &[
     }),
     // texts
     entry(&["match"], &["value", "pattern", "ignorecase", "multiline"], "begins with a match of the pattern", |call| {
-        regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)
+        Ok(regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)?)
     }),
     entry(&["search"], &["value", "pattern", "ignorecase", "multiline"], "has a match of the pattern", |call| {
         search(call)
     }),
     entry(&["regex"], &["value", "pattern", "ignorecase", "multiline", "match_type"], "matches the pattern", |call| {
         match &*call.text_or(4, "search")? {
-            "match" => regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?),
-            "fullmatch" => regex::match_whole(&call.text_or(1, "")?, flags(call)?, &call.text()?),
+            "match" => Ok(regex::match_start(&call.text_or(1, "")?, flags(call)?, &call.text()?)?),
+            "fullmatch" => Ok(regex::match_whole(&call.text_or(1, "")?, flags(call)?, &call.text()?)?),
             _ => search(call),
         }
     }),
@@ -321,5 +321,6 @@ fn uri(call: &Call<'_>) -> Result<bool> {
 }
 
 fn on_path(call: &Call<'_>, test: impl Fn(&Path) -> bool) -> Result<bool> {
+    call.context.scope.controller_is_settled()?;
     Ok(test(Path::new(&*call.text()?)))
 }

@@ -66,9 +66,16 @@ pub struct TaskScope {
     /// Loop variables, and what the engine sets for this invocation alone.
     pub local: Map,
     pub neighbours: Arc<dyn Neighbours>,
+    /// A change of the controller's own files is under way, so that they cannot be looked at.
+    pub controller_changes: bool,
 }
 
 impl TaskScope {
+    /// True if a rendered value is the marker of `omit`.
+    pub fn is_omitted(&self, value: &Value) -> bool {
+        value.as_str().is_some_and(|text| self.run.magic.get("omit").and_then(Value::as_str) == Some(text))
+    }
+
     /// The same scope with these variables on top.
     #[must_use]
     pub fn with_local(&self, variables: impl IntoIterator<Item = (Value, Value)>) -> TaskScope {
@@ -140,6 +147,21 @@ impl TaskScope {
     /// The roles whose variables this task sees, nearest first: its own, the ones that brought it.
     fn own_roles(&self) -> impl Iterator<Item = &Arc<Role>> {
         self.role().into_iter().flat_map(|role| std::iter::once(role).chain(role.parents.iter()))
+    }
+
+    /// The variables of the task's role, the ones that count most first: those where it is used, its own, those that its
+    /// dependencies export, and those of the roles that brought it.
+    fn role_vars(&self, name: &str) -> Option<&Value> {
+        let role = self.role()?;
+        role.use_vars.get(name).or_else(|| exported(role, name, &|role| &role.vars)).or_else(|| {
+            role.parents.iter().find_map(|parent| parent.vars.get(name).or_else(|| parent.use_vars.get(name)))
+        })
+    }
+
+    /// The defaults of the task's role: its own, those of the roles that brought it, and of its dependencies.
+    fn role_defaults(&self, name: &str) -> Option<&Value> {
+        let own = self.own_roles().find_map(|role| role.defaults.get(name));
+        own.or_else(|| self.role().and_then(|role| exported(role, name, &|role| &role.defaults)))
     }
 
     /// Public roles of the play, the last first.
@@ -224,14 +246,18 @@ impl TaskScope {
             Level::Block => {
                 settings.and_then(|settings| settings.block_vars.iter().rev().find_map(|map| map.get(name)).cloned())
             }
-            Level::RoleVars => self.own_roles().chain(self.play_roles()).find_map(|role| role.vars.get(name)).cloned(),
+            Level::RoleVars => self
+                .role_vars(name)
+                .or_else(|| self.play_roles().find_map(|role| exported(role, name, &|role| &role.vars)))
+                .cloned(),
             Level::PlayFiles => self.play_files.get(name).cloned(),
             Level::PlayPrompt => self.play.prompted.get(name).cloned(),
             Level::Play => self.play.vars.get(name).cloned(),
             Level::Facts => self.fact(name)?,
-            Level::RoleDefaults => {
-                self.own_roles().chain(self.play_roles()).find_map(|role| role.defaults.get(name)).cloned()
-            }
+            Level::RoleDefaults => self
+                .role_defaults(name)
+                .or_else(|| self.play_roles().find_map(|role| exported(role, name, &|role| &role.defaults)))
+                .cloned(),
             _ => self
                 .host
                 .layers
@@ -241,6 +267,12 @@ impl TaskScope {
                 .and_then(|(_, map)| map.get(name).cloned()),
         })
     }
+}
+
+/// A variable of a role or of the roles that it depends on: the role's own counts most, then its last dependency.
+fn exported<'a>(role: &'a Role, name: &str, of: &impl Fn(&'a Role) -> &'a Arc<Map>) -> Option<&'a Value> {
+    let own = of(role).get(name);
+    own.or_else(|| role.dependencies.iter().rev().find_map(|dependency| exported(dependency, name, of)))
 }
 
 /// All levels, the one that wins first.
@@ -288,10 +320,15 @@ impl Scope for TaskScope {
         for (_, layer) in &self.host.layers {
             add(layer);
         }
-        for role in self.own_roles().chain(self.play_roles()) {
+        let mut roles: Vec<&Arc<Role>> = self.own_roles().chain(self.play_roles()).collect();
+        for role in self.own_roles() {
+            add(&role.params);
+            add(&role.use_vars);
+        }
+        while let Some(role) = roles.pop() {
             add(&role.defaults);
             add(&role.vars);
-            add(&role.params);
+            roles.extend(&role.dependencies);
         }
         add(&self.play.vars);
         add(&self.play.prompted);
@@ -319,6 +356,10 @@ impl Scope for TaskScope {
         names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
         names.insert("ansible_facts".to_owned());
         names.into_iter().collect()
+    }
+
+    fn controller_is_settled(&self) -> Result<(), Interruption> {
+        if self.controller_changes { Err(Interruption::Pending) } else { Ok(()) }
     }
 }
 

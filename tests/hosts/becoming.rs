@@ -78,7 +78,10 @@ async fn sudo_and_su_with_and_without_password() {
     let begin = Instant::now();
     let message = who(&mut connection, &becoming("sudo", "root", None)).await.unwrap_err();
     assert!(message.starts_with("Missing sudo password"), "{message}");
-    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    let long = read(script(&format!("echo {}", "x".repeat(90_000))));
+    let error = connection.run(&becoming("sudo", "root", None), &[long]).await.unwrap_err();
+    assert!(error.message.starts_with("Missing sudo password"), "{}", error.message);
+    assert!(begin.elapsed() < Duration::from_secs(6), "{:?}", begin.elapsed());
     let before = connection.counters().round_trips;
     assert_eq!(who(&mut connection, &becoming("sudo", "root", Some(password))).await, Ok("root /root".to_owned()));
     // channel, prompt, password, batch
@@ -167,6 +170,12 @@ async fn another_user_is_asked_with_the_first_command() {
             let answers = connection.run(&identity, &[read(script(cut)), read(script("echo two"))]).await.unwrap();
             assert_eq!((answers[0].code, answers[1].text().as_str()), (Some(0), "two\n"), "{shell}");
             assert!(answers[0].text().contains(" o 1 0 0\n"), "{shell}: {}", answers[0].text());
+            // more than a pipe holds
+            let mut connection = Connection::open_with_shell(&target, shell).await.unwrap();
+            let long = read(script(&format!("echo {}", "x".repeat(90_000))));
+            let answers = connection.run(&identity, &[long]).await.unwrap();
+            assert_eq!(answers[0].stdout.len(), 90_001, "{shell}");
+            assert_eq!(connection.counters().round_trips, 2, "{shell}");
             // a change waits for the channel: others must not see it
             let mut connection = Connection::open_with_shell(&target, shell).await.unwrap();
             let answers = connection.run(&identity, &[chained(script("id -un"))]).await.unwrap();

@@ -61,7 +61,9 @@ struct Run {
 fn play(playbook: &str, tickets: &Path, more: &[&str]) -> Run {
     let directory = format!("bios_checklist_directory={}", tickets.display());
     let output = Command::new(env!("CARGO_BIN_EXE_trimtab"))
-        .args(["play", "-i", "target/lab/inventory.yml", "--output", "jsonl", "-e", &directory])
+        // a host without systemd, if the lab has one, is none of those that the roles are for
+        .args(["play", "-i", "target/lab/inventory.yml", "--limit", "kp001,kp002,in001"])
+        .args(["--output", "jsonl", "-e", &directory])
         .args(more)
         .arg(format!("playbooks/{playbook}.yml"))
         .current_dir(ROOT)

@@ -592,8 +592,8 @@ async fn a_shell_goes_on_after_a_batch_that_came_with_it() {
         }
         // longer than a command line should be
         let mut connection = Connection::open_with_shell(&server.target(), shell).await.unwrap();
-        let long = format!("echo {}", "x".repeat(40_000));
-        assert_eq!(run(&mut connection, vec![read(script(&long))]).await[0].stdout.len(), 40_001, "{shell}");
+        let long = format!("echo {}", "x".repeat(130_000));
+        assert_eq!(run(&mut connection, vec![read(script(&long))]).await[0].stdout.len(), 130_001, "{shell}");
         assert_eq!(connection.counters().round_trips, 3, "{shell}");
     }
 }

@@ -9,6 +9,8 @@ mod generated;
 mod inventory;
 mod play_flow;
 mod roles;
+mod steering;
+mod strategies;
 mod support;
 mod vault;
 mod yaml;

@@ -78,7 +78,15 @@ pub struct Playing<'a> {
 }
 
 impl Playing<'_> {
+    /// Runs to the end.
     pub fn run(self) -> Told {
+        let (told, ended) = self.run_to_error();
+        ended.unwrap();
+        told
+    }
+
+    /// Runs, maybe to an error that ends the run.
+    pub fn run_to_error(self) -> (Told, trimtab::error::Result<()>) {
         let path = self.directory.join(self.playbook);
         let root = self.directory.to_string_lossy().into_owned();
         let mut extra = object([("root", Value::from(root)), ("ansible_connection", "local".into())]);
@@ -97,7 +105,7 @@ impl Playing<'_> {
         let finished = runtime.block_on(async {
             tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, None)).await
         });
-        finished.expect("the run does not hang").unwrap();
+        let ended = finished.expect("the run does not hang");
         drop(run);
         let mut told = Told { events: Vec::new(), round_trips: Vec::new() };
         while let Ok(event) = received.try_recv() {
@@ -106,6 +114,6 @@ impl Playing<'_> {
             }
             told.events.push(event);
         }
-        told
+        (told, ended)
     }
 }

@@ -88,6 +88,13 @@ pub const SETTINGS: &[Setting] = &[
     ),
     honoured("forks", DEFAULTS, &["ANSIBLE_FORKS"], "256", "Hosts talked to at once"),
     honoured(
+        "strategy",
+        DEFAULTS,
+        &["ANSIBLE_STRATEGY"],
+        "linear",
+        "What plays without `strategy` have: `free` and `host_pinned` let each host go its own way",
+    ),
+    honoured(
         "gathering",
         DEFAULTS,
         &["ANSIBLE_GATHERING"],
@@ -100,6 +107,20 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_FORCE_HANDLERS"],
         "false",
         "Run notified handlers of hosts that failed",
+    ),
+    honoured(
+        "error_on_missing_handler",
+        DEFAULTS,
+        &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
+        "true",
+        "End the run where a handler is notified that is not there, rather than warn",
+    ),
+    honoured(
+        "host_pattern_mismatch",
+        INVENTORY,
+        &["ANSIBLE_HOST_PATTERN_MISMATCH"],
+        "warning",
+        "What a pattern that matches no host is: ignore, warning or error",
     ),
     honoured(
         "ansible_managed",
@@ -255,7 +276,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("fact_caching_prefix", DEFAULTS, &["ANSIBLE_CACHE_PLUGIN_PREFIX"], "Facts are gathered anew in each run"),
     ignored("gather_subset", DEFAULTS, &["ANSIBLE_GATHER_SUBSET"], "Set it in the play"),
     ignored("gather_timeout", DEFAULTS, &["ANSIBLE_GATHER_TIMEOUT"], "Set it in the play"),
-    ignored("strategy", DEFAULTS, &["ANSIBLE_STRATEGY"], "Hosts walk independently"),
     ignored("poll_interval", DEFAULTS, &["ANSIBLE_POLL_INTERVAL"], "Set it in the task"),
     ignored("internal_poll_interval", DEFAULTS, &[], "There is no polling"),
     ignored("library", DEFAULTS, &["ANSIBLE_LIBRARY"], "Modules in Python cannot run"),
@@ -301,18 +321,6 @@ pub const SETTINGS: &[Setting] = &[
         DEFAULTS,
         &["ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS"],
         "Names of groups stay as they are",
-    ),
-    ignored(
-        "host_pattern_mismatch",
-        INVENTORY,
-        &["ANSIBLE_HOST_PATTERN_MISMATCH"],
-        "A pattern that matches nothing is a warning",
-    ),
-    ignored(
-        "error_on_missing_handler",
-        DEFAULTS,
-        &["ANSIBLE_ERROR_ON_MISSING_HANDLER"],
-        "A missing handler is an error",
     ),
     ignored(
         "enable_plugins",

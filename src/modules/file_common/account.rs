@@ -72,6 +72,12 @@ fn parse_account(text: &str) -> Option<Account> {
     Some(Account { id: id.parse().ok()?, name: name.to_owned() })
 }
 
+/// What answers about users and groups depend on.
+pub fn accounts() -> Footprint {
+    let files = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
+    Footprint::Of(vec![Subject::Accounts]).and(Footprint::Of(files.map(|file| Subject::Path(file.into())).into()))
+}
+
 /// Which database an account is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Database {
@@ -99,9 +105,9 @@ impl Read for FindAccount {
         let text = format!(
             "if command -v getent >/dev/null 2>&1; then getent {database} {name}; else \
              while IFS=: read -r n p i r; do if [ \"$n\" = {name} ] || [ \"$i\" = {name} ]; \
-             then echo \"$n:$p:$i:\"; exit 0; fi; done <{file}; exit 2; fi"
+             then printf '%s\\n' \"$n:$p:$i:$r\"; exit 0; fi; done <{file}; exit 2; fi"
         );
-        Query::Script { text, footprint: Footprint::Of(vec![Subject::Accounts]) }
+        Query::Script { text, footprint: accounts() }
     }
 
     fn parse(&self, response: &Response) -> Result<Option<Account>, Failure> {

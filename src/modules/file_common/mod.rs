@@ -7,5 +7,4 @@ pub mod install;
 pub mod mode;
 pub mod path;
 pub mod permissions;
-pub mod regex;
 pub mod text;

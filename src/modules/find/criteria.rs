@@ -1,5 +1,7 @@
 //! What is looked for: names, ages, sizes, modes and content.
 
+use std::sync::Arc;
+
 use fancy_regex::Regex;
 
 use crate::host::Failure;
@@ -7,16 +9,16 @@ use crate::host::reads::FileKind;
 use crate::modules::Args;
 use crate::modules::file_common::mode::Mode;
 use crate::modules::file_common::path::base_name;
-use crate::modules::file_common::regex::{Flags, compile, is_match};
 use crate::modules::file_common::text::{Coding, split_lines};
+use crate::python_regex::{Flags, compile, is_match};
 use crate::value::Value;
 
 use super::listing::Found;
 
 /// All that a file must be.
 pub struct Criteria {
-    patterns: Vec<Regex>,
-    excludes: Vec<Regex>,
+    patterns: Vec<Arc<Regex>>,
+    excludes: Vec<Arc<Regex>>,
     file_type: String,
     hidden: bool,
     /// Seconds; negative: younger.
@@ -37,7 +39,7 @@ impl Criteria {
             return Err(Failure::new(format!("the argument `encoding` is not supported for {encoding}: write utf-8")));
         }
         let use_regex = args.bool("use_regex");
-        let patterns = |name: &str| -> Result<Vec<Regex>, Failure> {
+        let patterns = |name: &str| -> Result<Vec<Arc<Regex>>, Failure> {
             args.list(name).iter().map(|pattern| name_pattern(pattern, use_regex)).collect()
         };
         let mode = match args.get("mode") {
@@ -85,7 +87,7 @@ impl Criteria {
             "file" => attributes.kind == FileKind::File,
             _ => true,
         };
-        let any = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(name).unwrap_or(false));
+        let any = |patterns: &[Arc<Regex>]| patterns.iter().any(|pattern| pattern.is_match(name).unwrap_or(false));
         kind && (self.hidden || !name.starts_with('.'))
             && (self.patterns.is_empty() || any(&self.patterns))
             && !any(&self.excludes)
@@ -144,13 +146,14 @@ fn amount(text: &str, units: &[(char, i64)], what: &str) -> Result<i64, Failure>
 }
 
 /// The pattern of a name: anchored at its start if it is a regular expression, at both ends if it is a shell's.
-fn name_pattern(pattern: &str, is_regex: bool) -> Result<Regex, Failure> {
+fn name_pattern(pattern: &str, is_regex: bool) -> Result<Arc<Regex>, Failure> {
     if is_regex {
         // compiled by itself first, so that the message shows the pattern as it was written
         compile(pattern, Flags::default())?;
-        return compile(&format!("\\A(?:{pattern})"), Flags::default()).or_else(|_| compile(pattern, Flags::default()));
+        let anchored = compile(&format!("\\A(?:{pattern})"), Flags::default());
+        return Ok(anchored.or_else(|_| compile(pattern, Flags::default()))?);
     }
-    compile(&glob(pattern), Flags { dot_all: true, ..Flags::default() })
+    Ok(compile(&glob(pattern), Flags { dot_all: true, ..Flags::default() })?)
 }
 
 /// A shell pattern as Python's `fnmatch` reads it: `*`, `?`, `[abc]`, `[!abc]`.
@@ -203,10 +206,10 @@ impl Contains {
         let text = coding.decode(content);
         let regex = compile(&coding.pattern(&self.pattern), Flags::default())?;
         if self.whole {
-            return is_match(&regex, &text);
+            return Ok(is_match(&regex, &text)?);
         }
         for line in split_lines(&text) {
-            let found = crate::modules::file_common::regex::captures_from(&regex, &line, 0)?;
+            let found = crate::python_regex::captures_from(&regex, &line, 0)?;
             if found.and_then(|found| found.get(0)).is_some_and(|whole| whole.start() == 0) {
                 return Ok(true);
             }

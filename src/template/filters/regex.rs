@@ -1,9 +1,9 @@
 //! Filters about regular expressions.
 
 use super::Filter;
+use crate::python_regex::{self as regex, Flags};
 use crate::template::call::{Call, entry, text_of};
 use crate::template::error::{Result, TemplateError};
-use crate::template::regex::{self, Flags};
 use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[

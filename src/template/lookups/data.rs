@@ -2,9 +2,9 @@
 
 use super::files::read;
 use super::{Lookup, split_words, terms};
+use crate::python_regex::{self as regex, Flags};
 use crate::template::call::{Call, entry, text_of};
 use crate::template::error::{Result, TemplateError};
-use crate::template::regex::{self, Flags};
 use crate::value::Value;
 
 pub static LOOKUPS: &[Lookup] = &[

@@ -34,6 +34,9 @@ static TABLES: &[&[Lookup]] = &[
     hosts::LOOKUPS,
 ];
 
+/// The tables of the lookups that look at the controller's files.
+static OF_CONTROLLER: &[&[Lookup]] = &[files::LOOKUPS, data::LOOKUPS, commands::LOOKUPS, password::LOOKUPS];
+
 /// Lookups of Ansible that are refused, with the reason.
 const REFUSED: &[(&str, &str)] = &[
     ("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost"),
@@ -96,6 +99,9 @@ pub fn call(
         let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         return Err(TemplateError::failed(format!("the lookup plugin '{name}' was not found{hint}")));
     };
+    if OF_CONTROLLER.iter().any(|table| table.iter().any(|of_table| std::ptr::eq(of_table, *lookup))) {
+        context.scope.controller_is_settled()?;
+    }
     let mut on_error = String::new();
     options.retain(|(option, value)| {
         let is_errors = &**option == "errors";

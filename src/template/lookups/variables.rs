@@ -1,9 +1,9 @@
 //! Lookups of variables, of the play and of the environment.
 
 use super::{Lookup, terms};
+use crate::python_regex::{self as regex, Flags};
 use crate::template::call::{Call, entry, entry_for_undefined, text_of};
 use crate::template::error::{Result, TemplateError};
-use crate::template::regex::{self, Flags};
 use crate::value::Value;
 
 pub static LOOKUPS: &[Lookup] = &[
