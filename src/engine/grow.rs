@@ -30,7 +30,9 @@ impl Walker {
     pub(super) fn extend(&mut self) -> bool {
         let mut progress = false;
         while self.blocked.is_none() && self.alone.is_none() && !self.at_end && self.window.len() < self.limit() {
-            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended())) {
+            // behind a task that steers the play everything may be another: groups, variables, the way on
+            let steers = |slot: &Slot| slot.result().is_some_and(|result| result.steer.is_some());
+            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended()) || steers(slot)) {
                 break;
             }
             let before = self.growth.clone();

@@ -19,13 +19,14 @@ use crate::vault::Keyring;
 const IGNORED_ENDS: [&str; 12] =
     [".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry"];
 
-/// Reads the sources of an inventory (each `-i`): files, scripts, directories, lists of hosts with commas.
+/// Reads the sources of an inventory (each `-i`): files, scripts, directories, lists of hosts with commas. Nothing in it
+/// is encrypted.
 pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
     load_with(sources, &Arc::default(), &Arc::default())
 }
 
-/// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for what is encrypted, also
-/// in `group_vars` and `host_vars`.
+/// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
+/// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
     let mut loading = Loading {
         builder: Builder::new(),
@@ -57,6 +58,7 @@ pub(super) struct Loading {
     pub(super) directories: Vec<Arc<VarsDirectory>>,
     /// The variables of `-e`.
     pub(super) extra: Arc<Map>,
+    /// Passwords for files that are encrypted.
     pub(super) keyring: Arc<Keyring>,
 }
 

@@ -64,9 +64,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let execution = plan(&args)?;
     let outcome = run_once(&execution, &args, &host, &settings).await?;
     Ok(match args.str("executable") {
-        Some(executable) => {
-            outcome.warning(format!("`command` runs no shell, so `executable` ({executable}) is not used"))
-        }
+        Some(executable) => outcome.warning(format!(
+            "`executable` is no longer supported with `command`, which runs no shell: `{executable}` is not used"
+        )),
         None => outcome,
     })
 }

@@ -46,7 +46,11 @@ pub const MODULE: Module = Module {
 };
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    include(&invocation.args, &invocation.context)
+    // Ansible tells of a failure by this key
+    include(&invocation.args, &invocation.context).map_err(|failure| {
+        let message = failure.message.clone();
+        failure.with("message", message)
+    })
 }
 
 fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {

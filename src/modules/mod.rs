@@ -7,19 +7,28 @@
 mod accounts;
 mod add_host;
 mod apt;
+mod apt_key;
+mod apt_repository;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod authorized_key;
+mod authorized_keys;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod cron;
+mod cron_table;
+mod deb822_repository;
+mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
@@ -31,9 +40,11 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod fstab;
 mod getent;
 mod group;
 mod group_by;
+mod host_keys;
 mod hostname;
 mod include_vars;
 mod ini_edit;
@@ -43,8 +54,11 @@ mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
+mod known_hosts;
 mod lineinfile;
 mod machine;
+mod modprobe;
+mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
@@ -102,17 +116,24 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &apt::MODULE,
+    &apt_key::MODULE,
+    &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &cron::MODULE,
+    &deb822_repository::MODULE,
+    &debconf::MODULE,
     &debug::MODULE,
     &dnf5::MODULE,
     &dnf::MODULE,
+    &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -134,7 +155,10 @@ pub const MODULES: &[&Module] = &[
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
+    &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &modprobe::MODULE,
+    &mount::MODULE,
     &nic_queues::MODULE,
     &package::MODULE,
     &package_facts::MODULE,

@@ -7,6 +7,7 @@ mod behaviour;
 mod call;
 mod datetime;
 mod error;
+mod escapes;
 mod eval;
 mod filters;
 mod globals;
@@ -223,7 +224,7 @@ impl Context {
                 other => other,
             }
         } else {
-            context.evaluate_expression(written)?
+            context.evaluate_condition(written)?
         };
         match &value {
             Value::Bool(flag) => Ok(*flag),
@@ -292,6 +293,11 @@ impl Context {
 
     fn evaluate_expression(&self, text: &str) -> Result<Value> {
         let expression = parse::expression(text)?;
+        Evaluator::new(self, &Arc::from("")).expression_value(&expression)
+    }
+
+    fn evaluate_condition(&self, text: &str) -> Result<Value> {
+        let expression = parse::condition(text)?;
         Evaluator::new(self, &Arc::from("")).expression_value(&expression)
     }
 
