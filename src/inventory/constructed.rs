@@ -12,6 +12,7 @@ use crate::error::{Error, Result, nearest};
 use crate::source::Place;
 use crate::template::{Context, Kind, Scope, TemplateError, check_syntax};
 use crate::value::{Interruption, Map, Value};
+use crate::vault::Keyring;
 use crate::yaml::Node;
 
 const KEYS: &[&str] = &[
@@ -101,6 +102,7 @@ fn construct(plan: &Plan, so_far: &Inventory, id: HostId, extra: &Arc<Map>) -> R
     let mut scope = HostScope {
         layers: so_far.host_layers(id)?.into_iter().map(|(_, map)| map).collect(),
         extra: if plan.use_extra_vars { Arc::clone(extra) } else { Arc::default() },
+        keyring: Arc::clone(&so_far.keyring),
     };
     let names = so_far.group_names(id).iter().map(|name| name.as_ref().into()).collect();
     scope.layers.push(Arc::new(Map::from_iter([
@@ -206,11 +208,13 @@ fn group_name(text: &str) -> String {
 struct HostScope {
     layers: Vec<Arc<Map>>,
     extra: Arc<Map>,
+    keyring: Arc<Keyring>,
 }
 
 impl HostScope {
     fn context(&self) -> Context {
-        Context::new(Arc::new(self.clone()), Arc::default(), Default::default())
+        let context = Context::new(Arc::new(self.clone()), Arc::default(), Default::default());
+        context.with_keyring(Arc::clone(&self.keyring))
     }
 }
 

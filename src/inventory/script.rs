@@ -12,7 +12,8 @@ use super::group::{GroupId, HostId};
 use super::vars_files::reason;
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
-use crate::value::{Map, Value};
+use crate::value::Map;
+use crate::yaml::written_json;
 
 /// So many lines of what a script said are shown.
 const SHOWN_LINES: usize = 10;
@@ -48,8 +49,8 @@ pub(super) fn read(builder: &mut Builder) -> Result<()> {
             Some(known) => known.get(&name).cloned().unwrap_or(Json::Null),
             None => ask(&path, &["--host", &name], builder)?.0.map_or(Json::Null, Json::Object),
         };
-        let vars =
-            variables(&vars).ok_or_else(|| bad(format!("the variables of `{name}` must be an object"), &place))?;
+        let vars = variables(&vars, &place)
+            .ok_or_else(|| bad(format!("the variables of `{name}` must be an object"), &place))?;
         for (name, value) in vars {
             builder.set_host_var(host, name, value);
         }
@@ -69,7 +70,7 @@ fn group(
         // an object without any of the three keys is a group of one host, with these variables
         Json::Object(parts) if !["hosts", "vars", "children"].iter().any(|key| parts.contains_key(*key)) => {
             told.push((name.to_owned(), builder.add_host(name, id, None, place)));
-            for (name, value) in variables(body).unwrap_or_default() {
+            for (name, value) in variables(body, place).unwrap_or_default() {
                 builder.set_group_var(id, name, value, place)?;
             }
             return Ok(());
@@ -83,7 +84,8 @@ fn group(
         told.push((host.to_owned(), builder.add_host(host, group, None, place)));
     }
     let vars = body.get("vars").unwrap_or(&Json::Null);
-    let vars = variables(vars).ok_or_else(|| bad(format!("`vars` of the group `{name}` must be an object"), place))?;
+    let vars =
+        variables(vars, place).ok_or_else(|| bad(format!("`vars` of the group `{name}` must be an object"), place))?;
     for (name, value) in vars {
         builder.set_group_var(id, name, value, place)?;
     }
@@ -105,25 +107,13 @@ fn bad(message: impl Into<String>, place: &Place) -> Error {
 }
 
 /// The variables of an object; none for null, `None` for anything else.
-fn variables(json: &Json) -> Option<Map> {
+fn variables(json: &Json, place: &Place) -> Option<Map> {
     match json {
         Json::Null => Some(Map::new()),
         Json::Object(entries) => {
-            Some(entries.iter().map(|(name, value)| (name.as_str().into(), written(value))).collect())
+            Some(entries.iter().map(|(name, value)| (name.as_str().into(), written_json(value, place))).collect())
         }
         _ => None,
-    }
-}
-
-/// A value whose texts may be templates, as in any inventory.
-fn written(json: &Json) -> Value {
-    match json {
-        Json::String(text) => Value::written(text.as_str()),
-        Json::Array(items) => Value::list(items.iter().map(written).collect()),
-        Json::Object(entries) => {
-            Value::map(entries.iter().map(|(name, value)| (name.as_str().into(), written(value))).collect())
-        }
-        other => Value::from_json(other),
     }
 }
 

@@ -84,7 +84,10 @@ pub fn load_vars(source: &Arc<Source>) -> Result<Map> {
         && let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text)
     {
         let place = Place::start(source);
-        return Ok(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value, &place))).collect());
+        return Ok(object
+            .iter()
+            .map(|(key, value)| (Value::written(key.as_str()), written_json(value, &place)))
+            .collect());
     }
     match load(source)? {
         None => Ok(Map::new()),
@@ -100,18 +103,20 @@ pub fn load_vars(source: &Arc<Source>) -> Result<Map> {
 /// The only key of a map that is an encrypted value in Ansible's JSON.
 pub const JSON_VAULT: &str = "__ansible_vault";
 
-/// A value from JSON that the user wrote: its strings may be templates.
-fn written(json: &serde_json::Value, place: &Place) -> Value {
+/// A value from JSON that the user wrote, or a script of theirs: its strings may be templates, or encrypted.
+pub fn written_json(json: &serde_json::Value, place: &Place) -> Value {
     match json {
         serde_json::Value::String(text) => Value::written(text.as_str()),
-        serde_json::Value::Array(items) => Value::list(items.iter().map(|item| written(item, place)).collect()),
+        serde_json::Value::Array(items) => Value::list(items.iter().map(|item| written_json(item, place)).collect()),
         serde_json::Value::Object(object) => match object.get(JSON_VAULT) {
             Some(serde_json::Value::String(envelope)) if object.len() == 1 => {
                 Value::Str(Text::sealed(envelope.as_str(), place.to_string()))
             }
             _ => {
                 let entries = object.iter();
-                Value::map(entries.map(|(key, value)| (Value::written(key.as_str()), written(value, place))).collect())
+                Value::map(
+                    entries.map(|(key, value)| (Value::written(key.as_str()), written_json(value, place))).collect(),
+                )
             }
         },
         other => Value::from_json(other),
