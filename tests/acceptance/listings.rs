@@ -168,7 +168,7 @@ all:
 ",
     );
     site.run(&["-i", "inv.ini", "--host", "h4"])
-        .refused(5, "error: there is no host `h4`\n  = help: did you mean `h1`?\n");
+        .refused(5, "ERROR! there is no host `h4`\n  = help: did you mean `h1`?\n");
 }
 
 #[test]

@@ -197,7 +197,7 @@ fn one_module_prints_what_ansible_prints() {
     site.run(&["-i", "inv", "web1", "-m", "debug", "-a", "msg='a b'"])
         .printed("web1 | SUCCESS => {\n    \"msg\": \"a b\"\n}\n");
     site.run(&["-i", "inv", "wbe", "-m", "ping"])
-        .refused(1, "error: no host matches `wbe`\n  = help: did you mean `web`?\n");
+        .refused(1, "ERROR! no host matches `wbe`\n  = help: did you mean `web`?\n");
     site.run(&["-i", "inv", "web", "--list-hosts"]).printed("  hosts (2):\n    web1\n    web2\n");
 }
 
