@@ -17,6 +17,7 @@ pub mod shell;
 mod ssh;
 
 pub use connection::Connection;
+pub(crate) use ssh::hmac_sha1;
 
 /// A password or key phrase: wiped when dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

@@ -196,7 +196,7 @@ impl Work<'_> {
         let mut values = self.request.values.clone();
         let mut done = vec![false; self.lines.len()];
         let mut bare = false;
-        for at in 0..self.lines.len() {
+        for (at, done) in done.iter_mut().enumerate() {
             let line = self.lines[at].clone();
             let Some(found) = self.find(&option, &line) else { continue };
             if let Some(which) = values.iter().position(|value| value == found.value) {
@@ -208,10 +208,10 @@ impl Work<'_> {
                     format!("{option}{}{value}\n", self.request.separator)
                 };
                 self.update(&option, at, new);
-                done[at] = true;
+                *done = true;
             } else if self.request.values.is_empty() && self.request.allow_no_value {
                 self.update(&option, at, format!("{option}\n"));
-                done[at] = true;
+                *done = true;
                 bare = true;
                 break;
             }

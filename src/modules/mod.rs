@@ -13,12 +13,18 @@ pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod async_status;
+mod authorized_key;
+mod authorized_keys;
+pub mod background;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
 mod command;
 mod copy;
 mod cpuset;
+mod cron;
+mod cron_table;
 mod deb822_repository;
 mod debconf;
 mod debug;
@@ -36,9 +42,11 @@ mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod fstab;
 mod getent;
 mod group;
 mod group_by;
+mod host_keys;
 mod hostname;
 mod include_vars;
 mod ini_edit;
@@ -48,8 +56,11 @@ mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
+mod known_hosts;
 mod lineinfile;
 mod machine;
+mod modprobe;
+mod mount;
 mod network_device;
 mod nic_queues;
 pub mod outcome;
@@ -111,18 +122,21 @@ pub const MODULES: &[&Module] = &[
     &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &async_status::MODULE,
+    &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
     &blockinfile::MODULE,
     &command::MODULE,
     &copy::MODULE,
     &cpuset::MODULE,
+    &cron::MODULE,
     &deb822_repository::MODULE,
     &debconf::MODULE,
     &debug::MODULE,
     &dnf5::MODULE,
-    &dpkg_selections::MODULE,
     &dnf::MODULE,
+    &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -144,7 +158,10 @@ pub const MODULES: &[&Module] = &[
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
+    &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &modprobe::MODULE,
+    &mount::MODULE,
     &nic_queues::MODULE,
     &package::MODULE,
     &package_facts::MODULE,
@@ -264,6 +281,8 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
     /// True if the task says `changed_when: false`: its commands only look.
     pub only_looks: bool,
+    /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
+    pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
 }

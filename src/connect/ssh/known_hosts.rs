@@ -209,7 +209,7 @@ fn parse_line(line: &str, number: usize) -> Option<Entry> {
 }
 
 /// RFC 2104 with SHA-1: blocks of 64 bytes.
-fn hmac_sha1(key: &[u8], message: &[u8]) -> [u8; 20] {
+pub fn hmac_sha1(key: &[u8], message: &[u8]) -> [u8; 20] {
     let mut block = [0; 64];
     if key.len() > block.len() {
         block[..20].copy_from_slice(&Sha1::digest(key));

@@ -11,3 +11,4 @@ mod pattern;
 mod settings;
 
 pub(super) use client::Client;
+pub(crate) use known_hosts::hmac_sha1;
