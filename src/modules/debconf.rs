@@ -5,6 +5,7 @@ use crate::host::reads::Script;
 use crate::host::{Change, Difference, Failure, Footprint, Inverse, Step, Subject};
 use crate::value::{Map, Value};
 
+use super::package_common::tool::{Lock, attempt, preparation};
 use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
@@ -36,6 +37,9 @@ pub const MODULE: Module = Module {
     returns: &[("current", "the answers now"), ("previous", "the answers before, if one was changed")],
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
+
+/// Another program, such as apt, has the database open for writing.
+const LOCK: Lock = Lock { code: None, words: "is locked by another process", timeout: 60 };
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, .. } = invocation;
@@ -77,8 +81,11 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         return Ok(Outcome::ok().with("msg", "").with("current", answers));
     }
     let set = |value: &str, unseen: bool| {
-        Step::new(format!("debconf-set-selections{}", if unseen { " -u" } else { "" }))
-            .stdin(format!("{name} {question} {kind} {value}\n"))
+        let command = format!("printf '%s\\n' \"$v\" | debconf-set-selections{}", if unseen { " -u" } else { "" });
+        // the answer is kept in the shell, so that it can be given again when the database was locked
+        let script =
+            format!("v=$(cat)\n{}{}cat \"$t/err\" >&2; [ \"$c\" = 0 ]\n", preparation(""), attempt(&command, LOCK));
+        Step::new(script).stdin(format!("{name} {question} {kind} {value}\n"))
     };
     let is_secret = kind == "password";
     let mut change = Change::uncertain(format!("answer to {question} of {name}"), footprint)
@@ -158,7 +165,13 @@ mod tests {
             return;
         }
         let directory = tempfile::tempdir().unwrap();
-        let shell = format!("env DEBCONF_DB_OVERRIDE=File{{{}/db.dat}} sh", directory.path().display());
+        let top = directory.path().display();
+        let configuration = format!(
+            "Config: c\nTemplates: t\n\nName: c\nDriver: File\nFilename: {top}/c.dat\n\n\
+             Name: t\nDriver: File\nFilename: {top}/t.dat\n"
+        );
+        std::fs::write(directory.path().join("debconf.conf"), configuration).unwrap();
+        let shell = format!("env DEBCONF_SYSTEMRC={top}/debconf.conf sh");
         let shell: &'static str = Box::leak(shell.into_boxed_str());
         let run = |kind: &str, value: Value, check| {
             let question = format!("zz-alpha/{kind}");
