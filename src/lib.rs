@@ -11,6 +11,7 @@ pub mod host;
 pub mod inventory;
 pub mod modules;
 pub mod playbook;
+pub mod program;
 pub mod python_regex;
 pub mod report;
 pub mod source;

@@ -120,7 +120,8 @@ fn variables(json: &Json, place: &Place) -> Option<Map> {
 /// Runs the script; `None` if it printed nothing. The place is the beginning of what it printed.
 fn ask(path: &Path, arguments: &[&str], builder: &mut Builder) -> Result<(Option<JsonMap<String, Json>>, Place)> {
     let line = format!("{} {}", path.display(), arguments.join(" "));
-    let output = Command::new(path).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
+    let run = || Command::new(path).args(arguments).stdin(Stdio::null()).output();
+    let output = crate::program::when_written(run).map_err(|error| {
         Error::system(format!("cannot run the inventory script `{}`: {}", path.display(), reason(&error)))
             .hint("its first line names the program that runs it; if it is no script, take its execute permission away")
     })?;

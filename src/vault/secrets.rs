@@ -166,7 +166,8 @@ fn of_program(path: &Path, id: &str) -> Result<Zeroizing<Vec<u8>>> {
     if path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("-client")) {
         command.args(["--vault-id", id]);
     }
-    let output = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).output().map_err(|error| {
+    command.stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let output = crate::program::when_written(|| command.output()).map_err(|error| {
         let error = Error::input(format!("the vault password script `{shown}` cannot be run: {error}"));
         error.hint("if it is no script but holds the password itself, take its execute permission away")
     })?;
