@@ -387,7 +387,7 @@ mod tests {
             .leaves(content("/d/e/f"), Response::output("x"))
             .leaves_empty("/d");
         port.take_in(&identity, &make, false);
-        let ask = |query: Query| port.poll_read(SlotId(1), &identity, &query);
+        let ask = |query: Query| port.poll_read(SlotId(1), &identity, &query, Waker::noop());
         let stat = |path: &str| Query::Stat { path: path.into(), follow: true };
         assert!(matches!(ask(content("/d/e/f")), Poll::Ready(Ok(response)) if response.success()));
         assert!(ask(stat("/d/e/f")).is_pending() && ask(stat("/d/e")).is_pending());
