@@ -31,8 +31,7 @@ impl Walker {
         let mut progress = false;
         while self.blocked.is_none() && self.alone.is_none() && !self.at_end && self.window.len() < self.limit() {
             // behind a task that steers the play everything may be another: groups, variables, the way on
-            let steers = |slot: &Slot| slot.result().is_some_and(|result| result.steer.is_some());
-            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended()) || steers(slot)) {
+            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended()) || slot.steers()) {
                 break;
             }
             let before = self.growth.clone();

@@ -495,7 +495,7 @@ pub fn play_files(play: &Play, scope: &TaskScope) -> Result<Arc<Map>> {
                 Err(error) => return Err(Error::input(error.message().to_owned()).at(&written.place)),
             };
             if let Some(path) = find_file(&play.directory, &name, &mut tried) {
-                variables.extend(inventory::load_vars_file(&path)?);
+                variables.extend(inventory::load_vars_file(&path, &scope.run.keyring)?);
                 found = true;
                 break;
             }

@@ -16,6 +16,7 @@ use super::tree::Operator;
 use super::{Context, filters, version};
 use crate::python_regex::{self as regex, Flags};
 use crate::value::Value;
+use crate::vault::is_encrypted;
 
 pub type Test = Entry<bool>;
 
@@ -141,7 +142,8 @@ static TESTS: &[Test] = &[
         version::test,
     ),
     entry(&["vault_encrypted"], &["value"], "is encrypted with Ansible Vault", |call| {
-        Ok(call.text()?.starts_with("$ANSIBLE_VAULT;"))
+        let opened = matches!(call.value()?, Value::Str(text) if text.envelope().is_some());
+        Ok(opened || is_encrypted(call.text()?.as_bytes()))
     }),
     entry(&["uri"], &["value", "schemes"], "is a URI", uri),
     entry(&["url"], &["value", "schemes"], "is a URL", |call| {
@@ -183,7 +185,7 @@ static TESTS: &[Test] = &[
         let path = call.text()?;
         let text = std::fs::read(Path::new(&*path))
             .map_err(|error| TemplateError::failed(format!("cannot test if the file '{path}' is a vault: {error}")))?;
-        Ok(text.starts_with(b"$ANSIBLE_VAULT;"))
+        Ok(is_encrypted(&text))
     }),
 ];
 
