@@ -340,7 +340,7 @@ mod tests {
     fn senseless_jobs_are_refused() {
         let refused = |given: &[(&str, Value)]| run_module(&MODULE, given).unwrap_err().message;
         let name = ("name", Value::from("x"));
-        assert!(refused(&[name.clone()]).contains("must specify 'job'"));
+        assert!(refused(std::slice::from_ref(&name)).contains("must specify 'job'"));
         assert!(refused(&[name.clone(), ("job", "a\nb".into())]).contains("more than one line"));
         assert!(refused(&[name.clone(), ("job", "a".into()), ("cron_file", "f".into())]).contains("user=..."));
         assert!(

@@ -129,7 +129,7 @@ pub struct Mounted {
 
 /// The topmost mount at one of these paths.
 pub fn mounted(mountinfo: &str, paths: &[&str]) -> Option<Mounted> {
-    mountinfo.lines().filter_map(parse_mounted).filter(|mounted| paths.contains(&mounted.path.as_str())).last()
+    mountinfo.lines().filter_map(parse_mounted).rfind(|mounted| paths.contains(&mounted.path.as_str()))
 }
 
 fn parse_mounted(line: &str) -> Option<Mounted> {

@@ -196,9 +196,8 @@ impl Work<'_> {
         let mut values = self.request.values.clone();
         let mut done = vec![false; self.lines.len()];
         let mut bare = false;
-        for at in 0..self.lines.len() {
-            let line = self.lines[at].clone();
-            let Some(found) = self.find(&option, &line) else { continue };
+        for (at, line) in self.lines.clone().iter().enumerate() {
+            let Some(found) = self.find(&option, line) else { continue };
             if let Some(which) = values.iter().position(|value| value == found.value) {
                 let value = values.remove(which);
                 let new = if value.is_empty() && self.request.allow_no_value {
