@@ -20,4 +20,5 @@ pub mod tuning;
 pub mod ui;
 pub mod value;
 pub mod vars;
+pub mod vault;
 pub mod yaml;

@@ -144,6 +144,11 @@ impl Ui {
         self.out.write(text.as_bytes());
     }
 
+    /// Bytes as they are, perhaps no text.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.out.write(bytes);
+    }
+
     /// The text in a colour, each line by itself, if stdout shows colours.
     pub fn paint(&self, text: &str, style: Style) -> String {
         self.out.paint(text, style)

@@ -5,6 +5,8 @@
 //! playbook or an inventory) or is plain data (it came from a host, or out of a template),
 //! so that the output of hosts is never templated.
 
+mod text;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -13,6 +15,8 @@ use std::sync::Arc;
 use indexmap::{Equivalent, IndexMap};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
+
+pub use text::{Text, has_template_marks};
 
 /// An ordered map of values. Keys are values too: YAML allows integers and booleans as keys.
 pub type Map = IndexMap<Value, Value>;
@@ -68,41 +72,6 @@ pub enum Interruption {
     Unknown(String),
     /// It cannot be computed; the message says why.
     Failed(String),
-}
-
-/// A string, and whether it may hold template text.
-#[derive(Clone)]
-pub struct Text {
-    text: Arc<str>,
-    template: bool,
-}
-
-impl Text {
-    /// Plain data: never templated.
-    pub fn data(text: impl Into<Arc<str>>) -> Self {
-        Text { text: text.into(), template: false }
-    }
-
-    /// Text written by the user: a template if it contains `{{`, `{%` or `{#`.
-    pub fn written(text: impl Into<Arc<str>>) -> Self {
-        let text = text.into();
-        let template = has_template_marks(&text);
-        Text { text, template }
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.text
-    }
-
-    /// True if the text is to be rendered when it is used.
-    pub fn is_template(&self) -> bool {
-        self.template
-    }
-}
-
-/// True if Jinja2 would find something to do in `text`.
-pub fn has_template_marks(text: &str) -> bool {
-    text.as_bytes().windows(2).any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
 }
 
 impl Value {
@@ -241,16 +210,29 @@ impl Value {
         }
     }
 
-    /// The same value with every string marked as plain data.
+    /// The same value with every string marked as plain data; what is sealed stays so.
     pub fn into_data(self) -> Value {
         match self {
-            Value::Str(Text { text, .. }) => Value::Str(Text { text, template: false }),
+            Value::Str(text) => Value::Str(text.into_data()),
             Value::List(ref items) if self.has_templates() => {
                 Value::list(items.iter().cloned().map(Value::into_data).collect())
             }
             Value::Map(ref map) if self.has_templates() => Value::map(
                 map.iter().map(|(key, value)| (key.clone().into_data(), value.clone().into_data())).collect(),
             ),
+            other => other,
+        }
+    }
+
+    /// The same value with what came out of envelopes as any other text.
+    pub fn without_envelopes(self) -> Value {
+        match self {
+            Value::Str(text) => Value::Str(text.without_envelope()),
+            Value::List(items) => Value::list(items.iter().cloned().map(Value::without_envelopes).collect()),
+            Value::Map(map) => {
+                let entries = map.iter().map(|(key, value)| (key.clone(), value.clone().without_envelopes()));
+                Value::map(entries.collect())
+            }
             other => other,
         }
     }

@@ -26,14 +26,17 @@ pub struct VariableArgs {
     pub vault: VaultArgs,
 }
 
-/// Ansible Vault: named, and refused.
+/// Passwords of what is encrypted with Ansible Vault.
 #[derive(Debug, Default, Clone, Args)]
 pub struct VaultArgs {
-    #[arg(long, hide = true, value_name = "ID")]
+    /// A password of Ansible Vault and its label: LABEL@FILE or LABEL@prompt; may be given several times
+    #[arg(long, value_name = "LABEL@SOURCE", help_heading = "Vault")]
     pub vault_id: Vec<String>,
-    #[arg(long, visible_alias = "vault-pass-file", hide = true, value_name = "FILE")]
+    /// Read the vault password from a file, or from what a program prints; may be given several times
+    #[arg(long, visible_alias = "vault-pass-file", value_name = "FILE", help_heading = "Vault")]
     pub vault_password_file: Vec<String>,
-    #[arg(short = 'J', long = "ask-vault-password", visible_alias = "ask-vault-pass", hide = true)]
+    /// Ask for the vault password
+    #[arg(short = 'J', long = "ask-vault-password", visible_alias = "ask-vault-pass", help_heading = "Vault")]
     pub ask_vault_password: bool,
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use clap::{CommandFactory, FromArgMatches, Parser};
 
-use super::{Command, doc, inventory, play, run};
+use super::{Command, doc, inventory, play, run, vault};
 
 type Parsed = Result<Command, clap::Error>;
 
@@ -24,6 +24,7 @@ const TOOLS: &[Tool] = &[
         name: "ansible-inventory",
         parse: |arguments| read::<Inventory>(arguments).map(|tool| Command::Inventory(tool.args)),
     },
+    Tool { name: "ansible-vault", parse: |arguments| read::<Vault>(arguments).map(|tool| Command::Vault(tool.args)) },
     Tool { name: "ansible-doc", parse: |arguments| read::<Doc>(arguments).map(|tool| Command::Doc(tool.args)) },
 ];
 
@@ -49,6 +50,14 @@ struct AdHoc {
 struct Inventory {
     #[command(flatten)]
     args: inventory::ShowArgs,
+}
+
+/// Encrypts and decrypts files and values
+#[derive(Debug, Parser)]
+#[command(name = "ansible-vault", version, args_override_self = true)]
+struct Vault {
+    #[command(flatten)]
+    args: vault::VaultCommand,
 }
 
 /// Shows modules, filters and keywords
@@ -85,6 +94,7 @@ mod tests {
         assert!(matches!(parse("ansible web -m ping -i inv"), Some(Ok(Command::Run(args))) if args.pattern == "web"));
         assert!(matches!(parse("ansible-inventory --graph web"), Some(Ok(Command::Inventory(args))) if args.graph));
         assert!(matches!(parse("ansible-doc -l"), Some(Ok(Command::Doc(args))) if args.list));
+        assert!(matches!(parse("ansible-vault view --vault-id a@b f"), Some(Ok(Command::Vault(_)))));
         assert!(parse("trimtab play site.yml").is_none());
         assert!(matches!(parse("ansible-playbook"), Some(Err(_))));
     }
@@ -95,5 +105,6 @@ mod tests {
         AdHoc::command().debug_assert();
         Inventory::command().debug_assert();
         Doc::command().debug_assert();
+        Vault::command().debug_assert();
     }
 }

@@ -7,21 +7,22 @@ use crate::inventory::load_vars_file;
 use crate::playbook::free_form::{RAW_PARAMS, parse_key_values};
 use crate::source::{Place, Source};
 use crate::value::{Map, Value};
+use crate::vault::Keyring;
 use crate::yaml;
 
 /// The variables of all `-e` together; the last one of a name counts.
-pub fn parse(texts: &[String]) -> Result<Map> {
+pub fn parse(texts: &[String], keyring: &Keyring) -> Result<Map> {
     let mut variables = Map::new();
     for text in texts {
-        variables.extend(one(text)?);
+        variables.extend(one(text, keyring)?);
     }
     Ok(variables)
 }
 
-fn one(text: &str) -> Result<Map> {
+fn one(text: &str, keyring: &Keyring) -> Result<Map> {
     let trimmed = text.trim();
     if let Some(file) = trimmed.strip_prefix('@') {
-        return load_vars_file(Path::new(file));
+        return load_vars_file(Path::new(file), keyring);
     }
     let source = Source::new("--extra-vars", text);
     if trimmed.starts_with(['{', '[']) {
@@ -67,7 +68,7 @@ mod tests {
 
     fn json(texts: &[&str]) -> Result<String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Ok(Value::map(parse(&texts)?).to_json().to_string())
+        Ok(Value::map(parse(&texts, &Keyring::default())?).to_json().to_string())
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::inventory::{GroupId, HostId};
 use crate::report;
 use crate::value::{Map, Value};
-use crate::yaml::{EmitOptions, emit};
+use crate::yaml::{EmitOptions, JSON_VAULT, emit};
 
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
@@ -88,12 +88,25 @@ pub fn show(session: &mut Session, args: ShowArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// What is encrypted is shown as it is: no password is needed.
 fn format(value: &Value, yaml: bool) -> String {
     if yaml {
         let options = EmitOptions { default_flow_style: Some(false), ..EmitOptions::to_yaml() };
         return emit(value, &options);
     }
-    report::pretty(value) + "\n"
+    report::pretty(&sealed_as_maps(value)) + "\n"
+}
+
+/// Encrypted values in the form that Ansible's JSON has for them.
+fn sealed_as_maps(value: &Value) -> Value {
+    match value {
+        Value::Str(text) if text.sealed_at().is_some() => {
+            Map::from_iter([(JSON_VAULT.into(), text.as_str().into())]).into()
+        }
+        Value::List(items) => Value::list(items.iter().map(sealed_as_maps).collect()),
+        Value::Map(map) => Value::map(map.iter().map(|(key, value)| (key.clone(), sealed_as_maps(value))).collect()),
+        other => other.clone(),
+    }
 }
 
 /// All variables of a host, unrendered; without those that only say where it comes from.

@@ -27,6 +27,7 @@ pub fn playbook(
     }
     for (index, play) in plays.iter().enumerate() {
         let context = ExtraScope { extra: Arc::clone(&fleet.extra), play: Arc::clone(&play.vars) }.context();
+        let context = context.with_keyring(Arc::clone(&fleet.load.keyring));
         let patterns = patterns_of(play, fleet);
         let pattern = patterns.join(",");
         let name = play.name.as_ref().map_or_else(|| pattern.clone(), |name| text(name, &context));

@@ -6,6 +6,7 @@ mod doc;
 mod doc_markdown;
 mod extra_vars;
 mod inventory;
+mod keyring;
 mod listing;
 mod magic;
 mod passwords;
@@ -15,6 +16,7 @@ mod run;
 mod scope;
 mod session;
 pub mod settings;
+mod vault;
 mod version;
 
 use std::ffi::OsString;
@@ -48,6 +50,8 @@ enum Command {
     Run(run::AdHocArgs),
     /// Shows an inventory
     Inventory(inventory::ShowArgs),
+    /// Encrypts and decrypts files and values as ansible-vault does
+    Vault(vault::VaultCommand),
     /// Shows modules, filters, keywords and settings
     Doc(doc::DocArgs),
     /// Says which trimtab this is
@@ -91,6 +95,7 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         Command::Play(args) | Command::Check(args) => args.verbosity.verbose,
         Command::Run(args) => args.verbosity.verbose,
         Command::Inventory(args) => args.verbosity.verbose,
+        Command::Vault(args) => args.verbose(),
         Command::Doc(args) => args.verbosity.verbose,
         Command::Version => 0,
     };
@@ -104,6 +109,7 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         }
         Command::Run(args) => run::run(&mut session, args),
         Command::Inventory(args) => inventory::show(&mut session, args),
+        Command::Vault(args) => vault::run(&mut session, args),
         Command::Doc(args) => doc::show(&mut session, args),
         Command::Version => {
             version::show(&mut session);

@@ -24,6 +24,7 @@ use crate::report::{self, Look, Teller};
 use crate::ui::Ui;
 use crate::value::Map;
 use crate::vars::RunVars;
+use crate::vault::Keyring;
 
 /// ansible-playbook's exit code when it is interrupted.
 const INTERRUPTED: u8 = 99;
@@ -70,13 +71,9 @@ impl Session {
 
     /// Loads the inventory, chooses hosts, and reads variables.
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
-        let vault = &variables.vault;
-        if !vault.vault_id.is_empty() || !vault.vault_password_file.is_empty() || vault.ask_vault_password {
-            return Err(Error::usage("Ansible Vault is not supported yet")
-                .hint("decrypt the files first, or give the variables by `-e @FILE`"));
-        }
-        let extra = Arc::new(extra_vars::parse(&variables.extra_vars)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra)?;
+        let keyring = Arc::new(self.keyring(&variables.vault)?);
+        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
+        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
@@ -86,13 +83,19 @@ impl Session {
             roles_path: paths("roles_path"),
             collections_path: paths("collections_path"),
             extra_vars: Arc::clone(&extra),
+            keyring,
             ..LoadOptions::default()
         };
         Ok(Fleet { inventory, limit, sources, extra, load })
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(&mut self, given: &[String], extra: &Arc<Map>) -> Result<(Inventory, Vec<PathBuf>)> {
+    fn inventory(
+        &mut self,
+        given: &[String],
+        extra: &Arc<Map>,
+        keyring: &Arc<Keyring>,
+    ) -> Result<(Inventory, Vec<PathBuf>)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -112,7 +115,7 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_with(&sources, extra)?;
+        let inventory = inventory::load_with(&sources, extra, keyring)?;
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
@@ -294,7 +297,12 @@ impl Session {
     ) -> Result<u8> {
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
-        let vars = Arc::new(RunVars { extra: fleet.extra, magic, warnings: Default::default() });
+        let vars = Arc::new(RunVars {
+            extra: fleet.extra,
+            magic,
+            warnings: Default::default(),
+            keyring: Arc::clone(&fleet.load.keyring),
+        });
         let (sender, mut events) = mpsc::unbounded_channel();
         for (path, plays) in playbooks {
             // the receiver lives as long as this function
@@ -383,7 +391,8 @@ pub fn hosts_of(play: &Play, fleet: &Fleet) -> Result<Vec<HostId>> {
 /// The patterns of a play; those that use extra variables rendered.
 pub fn patterns_of(play: &Play, fleet: &Fleet) -> Vec<String> {
     let scope = super::scope::ExtraScope { extra: Arc::clone(&fleet.extra), play: Arc::clone(&play.vars) };
-    let value = scope.context().value(&play.hosts.value).unwrap_or_else(|_| play.hosts.value.clone());
+    let context = scope.context().with_keyring(Arc::clone(&fleet.load.keyring));
+    let value = context.value(&play.hosts.value).unwrap_or_else(|_| play.hosts.value.clone());
     match &value {
         crate::value::Value::List(items) => items.iter().map(|item| item.to_text().into_owned()).collect(),
         single => vec![single.to_text().into_owned()],

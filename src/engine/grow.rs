@@ -30,7 +30,8 @@ impl Walker {
     pub(super) fn extend(&mut self) -> bool {
         let mut progress = false;
         while self.blocked.is_none() && self.alone.is_none() && !self.at_end && self.window.len() < self.limit() {
-            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended())) {
+            // behind a task that steers the play everything may be another: groups, variables, the way on
+            if self.window.iter().any(|slot| slot.is_fatal() || (slot.holds && !slot.is_ended()) || slot.steers()) {
                 break;
             }
             let before = self.growth.clone();

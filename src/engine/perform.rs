@@ -87,7 +87,14 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         Some(written) => Some(context.value(&written.value)?.to_text().into_owned()),
         None => None,
     };
+    let (timeout, background) = time_limits(task, &reach)?;
+    if background.is_some()
+        && let Some(refusal) = modules::background::refusal(module)
+    {
+        return Err(Failure::new(format!("{refusal} ({})", task.place)));
+    }
     let settings = Settings {
+        background,
         check: reach.optional_flag("check_mode", &task.settings.check_mode)?.unwrap_or(options.check),
         diff: reach.optional_flag("diff", &task.settings.diff)?.unwrap_or(options.diff),
         no_log: reach.flag("no_log", &task.settings.no_log)?,
@@ -99,7 +106,6 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
     let retry = retry(task, &reach)?;
-    let timeout = time_limit(task, &reach)?;
     let call = Call {
         task: Arc::clone(task),
         module,
@@ -231,19 +237,19 @@ pub(super) fn number(written: &Option<Written>, keyword: &str, reach: &Reach) ->
     })
 }
 
-/// How long the task may take: `timeout`, or `async` of a task that is waited for.
-fn time_limit(task: &Task, reach: &Reach) -> Result<Option<Duration>, Failure> {
+/// How long the task may take: `timeout`, or `async` of a task that is waited for. Second, how long what it starts in
+/// the background may: `async` with `poll: 0`.
+fn time_limits(task: &Task, reach: &Reach) -> Result<(Option<Duration>, Option<Duration>), Failure> {
     let positive = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
-    let background = positive(number(&task.asynchronous, "async", reach)?);
+    let seconds = |seconds: f64| {
+        Duration::try_from_secs_f64(seconds)
+            .map_err(|_| Failure::new(format!("{seconds} is no number of seconds ({})", task.place)))
+    };
+    let limit = positive(number(&task.asynchronous, "async", reach)?);
     let waits = number(&task.poll, "poll", reach)?.is_none_or(|seconds| seconds > 0.0);
-    if background.is_some() && !waits {
-        return Err(Failure::new(format!(
-            "`async` with `poll: 0` starts a task and goes on without it; that is not supported, leave out `poll` to wait for it ({})",
-            task.place
-        )));
-    }
-    let limits = [positive(number(&task.settings.timeout, "timeout", reach)?), background];
-    Ok(limits.into_iter().flatten().reduce(f64::min).map(Duration::from_secs_f64))
+    let timeout = positive(number(&task.settings.timeout, "timeout", reach)?);
+    let waited = [timeout, limit.filter(|_| waits)].into_iter().flatten().reduce(f64::min);
+    Ok((waited.map(seconds).transpose()?, limit.filter(|_| !waits).map(seconds).transpose()?))
 }
 
 /// `until` means three retries five seconds apart unless `retries` and `delay` say otherwise; `retries`

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::error::{Error, Result};
 use crate::inventory::{self, HostId, Inventory};
-use crate::playbook::{Item, Play, Written};
+use crate::playbook::{Item, Play, Role, Written};
 use crate::value::{Map, Value};
 use crate::vars::{PlayVars, TaskScope};
 
@@ -320,10 +320,23 @@ async fn run_batch(
     magic.insert("ansible_play_hosts".into(), list(everybody));
     magic.insert("ansible_play_batch".into(), list(&names));
     magic.insert("play_hosts".into(), list(&names));
-    magic.insert(
-        "ansible_play_role_names".into(),
-        Value::list(play.roles.iter().map(|role| role.name.as_str().into()).collect()),
-    );
+    let names_of = |roles: &[&Arc<Role>]| {
+        let mut names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        Value::list(names.into_iter().map(Value::from).collect())
+    };
+    let (mut all, mut dependencies): (Vec<&Arc<Role>>, Vec<&Arc<Role>>) = (play.roles.iter().collect(), Vec::new());
+    let mut next = 0;
+    while let Some(role) = all.get(next).copied() {
+        dependencies.extend(&role.dependencies);
+        all.extend(&role.dependencies);
+        next += 1;
+    }
+    magic.insert("ansible_play_role_names".into(), names_of(&play.roles.iter().collect::<Vec<_>>()));
+    magic.insert("ansible_dependent_role_names".into(), names_of(&dependencies));
+    magic.insert("ansible_role_names".into(), names_of(&all));
+    magic.insert("role_names".into(), names_of(&all));
     let vars = PlayVars {
         vars: Arc::clone(&play.vars),
         prompted: prompted.clone(),
@@ -482,7 +495,7 @@ pub fn play_files(play: &Play, scope: &TaskScope) -> Result<Arc<Map>> {
                 Err(error) => return Err(Error::input(error.message().to_owned()).at(&written.place)),
             };
             if let Some(path) = find_file(&play.directory, &name, &mut tried) {
-                variables.extend(inventory::load_vars_file(&path)?);
+                variables.extend(inventory::load_vars_file(&path, &scope.run.keyring)?);
                 found = true;
                 break;
             }
@@ -501,7 +514,7 @@ fn find_file(directory: &Path, name: &str, tried: &mut Vec<PathBuf>) -> Option<P
     let candidates = if Path::new(name).is_absolute() {
         vec![PathBuf::from(name)]
     } else {
-        vec![directory.join(name), directory.join("vars").join(name)]
+        vec![directory.join("vars").join(name), directory.join(name)]
     };
     let found = candidates.iter().find(|path| path.is_file()).cloned();
     tried.extend(candidates);

@@ -83,7 +83,7 @@ impl Walker {
                 self.at_end = false;
             }
             Steer::ClearFacts => {
-                Arc::make_mut(&mut self.runtime).facts.clear();
+                Arc::make_mut(&mut self.runtime).clear_facts();
                 self.play.run.fleet.clear_facts(self.host);
             }
             Steer::Stats { data, per_host, aggregate } => {

@@ -15,7 +15,7 @@ use super::cursor::Cursor;
 use super::event::TaskInfo;
 use super::looping::Looped;
 use super::perform::{Call, Ended};
-use super::result::TaskResult;
+use super::result::{Steer, TaskResult};
 
 /// A task under way on a host.
 pub struct TaskRun {
@@ -111,6 +111,12 @@ impl Slot {
         matches!(self.state, SlotState::Ended(_))
     }
 
+    /// True if it changes the play or the variables once it is committed, so that nothing behind it can be decided yet.
+    pub fn steers(&self) -> bool {
+        let steer = self.result().and_then(|result| result.steer.as_ref());
+        steer.is_some_and(|steer| !matches!(steer, Steer::Stats { .. }))
+    }
+
     /// True if the host cannot go on behind it. A failed item of a loop does not keep the others from running.
     pub fn is_fatal(&self) -> bool {
         self.result().is_some_and(|result| {
@@ -151,7 +157,11 @@ pub fn pending(task: &Task, part: Part) -> Pending {
                 pending.names.extend(task.args.keys().map(|key| key.to_text().into_owned()));
             }
             "include_vars" => pending.any = true,
-            _ => pending.facts = module.returns.iter().any(|(name, _)| *name == "ansible_facts"),
+            _ => {
+                let returns = || module.returns.iter().map(|(name, _)| *name);
+                pending.facts = returns().any(|name| name == "ansible_facts");
+                pending.own_facts = returns().filter_map(|name| name.strip_prefix("ansible_facts.")).collect();
+            }
         },
         TaskAction::Unknown(_) | TaskAction::Template(_) => {
             pending.any = true;

@@ -61,8 +61,8 @@ struct State {
 
 /// What a change left behind, as far as later reads are concerned.
 enum Trace {
-    /// There is nothing below this path: it was made or removed just now.
-    Empty(String),
+    /// There is nothing below this path, which was made or removed just now, but what the same change put there.
+    Empty { path: String, but: Vec<String> },
     /// This was altered. With a reason it was altered in check mode only, so the host's answers say nothing of it.
     Touched(Footprint, Option<String>),
 }
@@ -240,7 +240,11 @@ impl Port {
         let reason = check.then(|| format!("`{}` has not run", change.what));
         state.history.push(Trace::Touched(change.footprint.clone(), reason));
         if change.certain {
-            state.history.extend(change.empties.iter().cloned().map(Trace::Empty));
+            let left: Vec<&str> = change.effects.iter().filter_map(|(query, _)| query.path()).collect();
+            state.history.extend(change.empties.iter().map(|path| Trace::Empty {
+                path: path.clone(),
+                but: left.iter().filter(|left| is_below(left, path)).map(|left| (*left).to_owned()).collect(),
+            }));
             for (query, response) in &change.effects {
                 state.answers.insert((Arc::clone(identity), query.clone()), Arc::new(response.clone()));
             }
@@ -284,8 +288,9 @@ impl State {
             match trace {
                 Trace::Touched(touched, reason) if touched.touches(&footprint) => return reason.clone().map(Err),
                 Trace::Touched(..) => {}
-                Trace::Empty(path) => {
-                    if query.path().is_some_and(|asked| is_below(asked, path)) {
+                Trace::Empty { path, but } => {
+                    let is_left = |asked: &str| but.iter().any(|left| left == asked || is_below(left, asked));
+                    if query.path().is_some_and(|asked| is_below(asked, path) && !is_left(asked)) {
                         return Some(Ok(Response::missing()));
                     }
                 }
@@ -371,6 +376,22 @@ mod tests {
             }
         }
         panic!("it waits for answers that it has");
+    }
+
+    #[test]
+    fn what_is_put_into_a_new_directory_at_once_is_there() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = |path: &str| Query::Content(path.into());
+        let make = Change::certain("write /d/e/f", Footprint::path("/d"))
+            .leaves(content("/d/e/f"), Response::output("x"))
+            .leaves_empty("/d");
+        port.take_in(&identity, &make, false);
+        let ask = |query: Query| port.poll_read(SlotId(1), &identity, &query, Waker::noop());
+        let stat = |path: &str| Query::Stat { path: path.into(), follow: true };
+        assert!(matches!(ask(content("/d/e/f")), Poll::Ready(Ok(response)) if response.success()));
+        assert!(ask(stat("/d/e/f")).is_pending() && ask(stat("/d/e")).is_pending());
+        assert!(matches!(ask(stat("/d/g")), Poll::Ready(Ok(response)) if !response.success()));
     }
 
     #[test]

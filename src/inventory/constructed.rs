@@ -72,7 +72,7 @@ pub(super) fn read(root: &Node, loading: &mut Loading) -> Result<()> {
     let plan = plan(root, &mut loading.builder)?;
     let directories = if plan.use_vars_plugins { loading.directories.clone() } else { Vec::new() };
     let (hosts, groups, _) = loading.builder.clone().finish();
-    let so_far = Inventory::new(hosts, groups, directories, Vec::new());
+    let so_far = Inventory::new(hosts, groups, directories, &loading.keyring, Vec::new());
     if so_far.hosts().next().is_none() {
         let words =
             "`constructed` sees no host: sources are read in their order, files of a directory in that of their names";

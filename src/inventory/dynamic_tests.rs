@@ -159,10 +159,11 @@ fn constructed_sees_the_sources_before_it_and_what_it_asks_for() {
         [("inv/a.ini", HOSTS), ("inv/group_vars/web.yml", "beside: 1\n"), ("run", script), ("zz.config", plugin)];
     let tree = tree(&files);
     let extra = Arc::new(object([("given", "x".into())]));
-    let inventory = load_with(&["inv", "run", "zz.config"].map(|name| tree.path(name)), &extra).unwrap();
+    let inventory =
+        load_with(&["inv", "run", "zz.config"].map(|name| tree.path(name)), &extra, &Arc::default()).unwrap();
     assert_eq!(var(&inventory, "w1", "both"), "'1x'");
     assert_eq!(var(&inventory, "s1", "where"), "9");
-    let inventory = load_with(&["zz.config", "inv"].map(|name| tree.path(name)), &extra).unwrap();
+    let inventory = load_with(&["zz.config", "inv"].map(|name| tree.path(name)), &extra, &Arc::default()).unwrap();
     assert_eq!(var(&inventory, "w1", "both"), "-");
     assert!(inventory.warnings[0].message().contains("sees no host"));
 }

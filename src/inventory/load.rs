@@ -11,6 +11,7 @@ use super::{Inventory, address, constructed, ini, script, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::Map;
+use crate::vault::Keyring;
 
 /// Names with these ends are not read from a directory.
 ///
@@ -18,14 +19,21 @@ use crate::value::Map;
 const IGNORED_ENDS: [&str; 12] =
     [".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry"];
 
-/// Reads the sources of an inventory (each `-i`): files, scripts, directories, lists of hosts with commas.
+/// Reads the sources of an inventory (each `-i`): files, scripts, directories, lists of hosts with commas. Nothing in it
+/// is encrypted.
 pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
-    load_with(sources, &Arc::default())
+    load_with(sources, &Arc::default(), &Arc::default())
 }
 
-/// The same with the variables of `-e`, which `constructed` sources may use.
-pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>) -> Result<Inventory> {
-    let mut loading = Loading { builder: Builder::new(), directories: Vec::new(), extra: Arc::clone(extra) };
+/// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
+/// encrypted, also in `group_vars` and `host_vars`.
+pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
+    let mut loading = Loading {
+        builder: Builder::new(),
+        directories: Vec::new(),
+        extra: Arc::clone(extra),
+        keyring: Arc::clone(keyring),
+    };
     for source in sources {
         let source = source.as_ref();
         let path = expand_home(source);
@@ -36,12 +44,12 @@ pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>) -> Result<Inven
         let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
         let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
         let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
-        loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside))));
+        loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
         read_path(&path, &mut loading)?;
     }
     let Loading { builder, directories, .. } = loading;
     let (hosts, groups, warnings) = builder.finish();
-    Ok(Inventory::new(hosts, groups, directories, warnings))
+    Ok(Inventory::new(hosts, groups, directories, keyring, warnings))
 }
 
 /// What is read so far.
@@ -50,6 +58,8 @@ pub(super) struct Loading {
     pub(super) directories: Vec<Arc<VarsDirectory>>,
     /// The variables of `-e`.
     pub(super) extra: Arc<Map>,
+    /// Passwords for files that are encrypted.
+    pub(super) keyring: Arc<Keyring>,
 }
 
 fn expand_home(source: &str) -> PathBuf {
@@ -108,10 +118,7 @@ fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
     if is_script(path) {
         return script::read(&mut loading.builder);
     }
-    let source = read_text(path)?;
-    if source.text.starts_with("$ANSIBLE_VAULT;") {
-        return Err(Error::input("this inventory is encrypted with Ansible Vault").at(&Place::start(&source)));
-    }
+    let source = read_text(path, &loading.keyring)?;
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("yml" | "yaml" | "json") => read_yaml(&source, loading),
         Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),

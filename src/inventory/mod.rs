@@ -26,6 +26,7 @@ pub use vars_files::load_file as load_vars_file;
 
 use crate::error::{Error, Result};
 use crate::value::{Map, Value};
+use crate::vault::Keyring;
 use vars_files::{Kind, VarsDirectory};
 
 /// Where an inventory variable comes from, the lowest precedence first.
@@ -61,6 +62,7 @@ pub struct Inventory {
     /// The directories of the inventory's sources, in their order.
     beside_inventory: Vec<Arc<VarsDirectory>>,
     beside_playbook: Option<Arc<VarsDirectory>>,
+    keyring: Arc<Keyring>,
     /// The magic variable `groups`, once it was asked for; the same for all hosts.
     members: Arc<OnceLock<Value>>,
     /// What is doubtful in the files.
@@ -72,6 +74,7 @@ impl Inventory {
         hosts: Vec<Arc<Host>>,
         groups: Vec<Arc<Group>>,
         beside_inventory: Vec<Arc<VarsDirectory>>,
+        keyring: &Arc<Keyring>,
         warnings: Vec<Error>,
     ) -> Inventory {
         let mut inventory = Inventory {
@@ -81,6 +84,7 @@ impl Inventory {
             groups,
             beside_inventory,
             beside_playbook: None,
+            keyring: Arc::clone(keyring),
             members: Arc::default(),
             warnings,
         };
@@ -119,7 +123,7 @@ impl Inventory {
     pub fn set_playbook_directory(&mut self, path: impl Into<PathBuf>) {
         let path = path.into();
         if self.beside_playbook.as_ref().is_none_or(|directory| directory.path() != path) {
-            self.beside_playbook = Some(Arc::new(VarsDirectory::new(path)));
+            self.beside_playbook = Some(Arc::new(VarsDirectory::new(path, &self.keyring)));
         }
     }
 

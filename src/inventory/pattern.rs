@@ -9,6 +9,7 @@ use indexmap::IndexSet;
 
 use super::{GroupId, HostId, Inventory, address, builder, vars_files};
 use crate::error::{Error, Result};
+use crate::vault::Keyring;
 
 /// The hosts that patterns chose.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Inventory {
                 patterns.push(pattern);
                 continue;
             };
-            let source = vars_files::read_text(Path::new(file))
+            let source = vars_files::read_text(Path::new(file), &Keyring::default())
                 .map_err(|error| Error::usage(error.message()).hint("`--limit @FILE` reads patterns from FILE"))?;
             patterns.extend(source.text.lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()));
         }

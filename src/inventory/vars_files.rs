@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::value::Map;
+use crate::vault::Keyring;
 use crate::yaml;
 
 /// The endings of files with variables, in the order in which they are looked for.
@@ -34,14 +35,15 @@ type Files = Result<Arc<Vec<Arc<Map>>>>;
 #[derive(Debug)]
 pub(super) struct VarsDirectory {
     path: PathBuf,
+    keyring: Arc<Keyring>,
     /// What stands in each directory, listed once: thousands of hosts would each cost several look-ups.
     names: [OnceLock<BTreeSet<String>>; 2],
     read: Mutex<HashMap<(Kind, String), Files>>,
 }
 
 impl VarsDirectory {
-    pub(super) fn new(path: PathBuf) -> VarsDirectory {
-        VarsDirectory { path, names: Default::default(), read: Mutex::default() }
+    pub(super) fn new(path: PathBuf, keyring: &Arc<Keyring>) -> VarsDirectory {
+        VarsDirectory { path, keyring: Arc::clone(keyring), names: Default::default(), read: Mutex::default() }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -73,7 +75,7 @@ impl VarsDirectory {
         if let Some(path) = found {
             collect(&path, &mut files)?;
         }
-        let maps = files.iter().map(|path| load_file(path)).collect::<Result<Vec<_>>>()?;
+        let maps = files.iter().map(|path| load_file(path, &self.keyring)).collect::<Result<Vec<_>>>()?;
         Ok(Arc::new(maps.into_iter().filter(|map| !map.is_empty()).map(Arc::new).collect()))
     }
 }
@@ -107,16 +109,16 @@ fn collect(path: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Reads a file of variables (YAML or JSON): a mapping, or nothing.
-pub fn load_file(path: &Path) -> Result<Map> {
-    yaml::load_vars(&read_text(path)?)
+/// Reads a file of variables (YAML or JSON, perhaps encrypted): a mapping, or nothing.
+pub fn load_file(path: &Path, keyring: &Keyring) -> Result<Map> {
+    yaml::load_vars(&read_text(path, keyring)?)
 }
 
-/// Reads a text file; the error names it.
-pub(super) fn read_text(path: &Path) -> Result<Arc<Source>> {
+/// Reads a text file, decrypted if it is encrypted; the error names it.
+pub(super) fn read_text(path: &Path, keyring: &Keyring) -> Result<Arc<Source>> {
     let bytes = std::fs::read(path)
         .map_err(|error| Error::input(format!("cannot read `{}`: {}", path.display(), reason(&error))))?;
-    match String::from_utf8(bytes) {
+    match String::from_utf8(keyring.open(path, bytes)?) {
         Ok(text) => Ok(Source::new(path, text)),
         Err(error) => {
             let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();

@@ -9,8 +9,9 @@ use fancy_regex::Regex;
 
 use crate::connect::shell::{Response, quote};
 use crate::host::{Failure, Footprint, Query, Read};
+use crate::vault::Keyring;
 
-use super::copy::find_source;
+use super::copy::{find_source, keyring};
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
@@ -69,7 +70,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         (directory, fragments, place)
     } else {
         let path = find_source(&context, "files", args.text("src"))?;
-        let fragments = read_fragments(&path, args.bool("decrypt"))?;
+        let fragments = read_fragments(&path, keyring(&args, &context))?;
         (path.display().to_string(), fragments, locate(&host, &args, &placement, None).await?)
     };
     let content = assemble(fragments, &selection)?;
@@ -166,7 +167,7 @@ fn assemble(mut fragments: Vec<(String, Vec<u8>)>, selection: &Selection) -> Res
     Ok(out)
 }
 
-fn read_fragments(directory: &Path, decrypt: bool) -> Result<Vec<(String, Vec<u8>)>, Failure> {
+fn read_fragments(directory: &Path, keyring: Option<&Keyring>) -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let refuse =
         |error: std::io::Error| Failure::new(format!("cannot read {} on the controller: {error}", directory.display()));
     if !directory.is_dir() {
@@ -176,7 +177,7 @@ fn read_fragments(directory: &Path, decrypt: bool) -> Result<Vec<(String, Vec<u8
     for entry in fs::read_dir(directory).map_err(refuse)? {
         let path = entry.map_err(refuse)?.path();
         if path.is_file() {
-            let source = super::copy::read_source(&path, decrypt)?;
+            let source = super::copy::read_source(&path, keyring)?;
             let content = source.content.bytes().unwrap_or_default().to_vec();
             fragments.push((source.name.unwrap_or_default(), content));
         }

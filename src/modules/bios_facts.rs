@@ -22,7 +22,8 @@ pub const MODULE: Module = Module {
     diff: Support::None,
     returns: &[
         ("trimtab_bios", "vendor, model, serial, asset_tag, bios_version, bios_date and observations"),
-        ("ansible_facts", "the same as a fact of the host: `ansible_facts.trimtab_bios`"),
+        ("ansible_facts", "the same as a fact of the host"),
+        ("ansible_facts.trimtab_bios", "the fact; the variable `trimtab_bios` too"),
         (
             "trimtab_bios.observations",
             "for each setting its value, source, evidence and confidence: observed, inferred or not_observable",

@@ -4,9 +4,10 @@ use crate::connect::shell::quote;
 use crate::host::Failure;
 use crate::value::Value;
 
+use super::background::{self, Work};
 use super::execution::{Execution, Kept, heading, kept_by_files, lines};
 use super::shell_words::{expanded, split};
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Settings, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.command",
@@ -60,13 +61,13 @@ pub(super) const RETURNS: &[(&str, &str)] = &[
 ];
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    let Invocation { args, host, settings, .. } = invocation;
-    let execution = plan(&args)?;
-    let outcome = run_once(&execution, &args, &host, &settings).await?;
+    let execution = plan(&invocation.args)?;
+    let outcome = run_once(&execution, &invocation).await?;
+    let args = invocation.args;
     Ok(match args.str("executable") {
-        Some(executable) => {
-            outcome.warning(format!("`command` runs no shell, so `executable` ({executable}) is not used"))
-        }
+        Some(executable) => outcome.warning(format!(
+            "`executable` is no longer supported with `command`, which runs no shell: `{executable}` is not used"
+        )),
         None => outcome,
     })
 }
@@ -112,15 +113,20 @@ fn plan(args: &Args) -> Result<Execution, Failure> {
 }
 
 /// Runs command or shell, unless `creates` or `removes` say not to.
-pub(super) async fn run_once(
-    execution: &Execution,
-    args: &Args,
-    host: &crate::host::Host,
-    settings: &Settings,
-) -> Result<Outcome, Failure> {
+pub(super) async fn run_once(execution: &Execution, invocation: &Invocation) -> Result<Outcome, Failure> {
+    let Invocation { args, host, context, settings } = invocation;
     let verb = if host.is_check() { "Would" } else { "Did" };
-    if let Some(kept) = kept_by_files(host, args, settings).await? {
-        return Ok(not_run(execution, &kept, verb));
+    let kept = kept_by_files(host, args, settings).await?.map(|kept| not_run(execution, &kept, verb));
+    if let Some(limit) = settings.background {
+        let work = match kept {
+            Some(outcome) => Work::Done(outcome.with("changed", false).result),
+            None => execution.work(args.bool("strip_empty_ends")),
+        };
+        let job = execution.job(work, args, settings)?;
+        return background::start(job, host, context, settings, limit).await;
+    }
+    if let Some(outcome) = kept {
+        return Ok(outcome);
     }
     match execution.run(host, args, settings).await? {
         Some(end) => execution.outcome(&end, args.bool("strip_empty_ends")),

@@ -6,12 +6,14 @@ mod remote_tree;
 mod tree;
 
 use crate::host::Failure;
+use crate::template::Context;
 use crate::value::Value;
+use crate::vault::Keyring;
 
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, install};
 use super::file_common::permissions::{ATTRIBUTES, GROUP, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
-use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub use controller::{find_source, read_source};
 
@@ -84,11 +86,17 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     let path = find_source(&context, "files", src)?;
     if path.is_dir() {
-        return tree::copy(&host, &args, &placement, &path, src.ends_with('/')).await;
+        let keyring = keyring(&args, &context);
+        return tree::copy(&host, &args, &placement, &path, src.ends_with('/'), keyring).await;
     }
-    let source = read_source(&path, args.bool("decrypt"))?;
+    let source = read_source(&path, keyring(&args, &context))?;
     expect_checksum(args.str("checksum"), &source)?;
     install(&host, &args, &placement, source).await
+}
+
+/// What opens encrypted sources; `None` if they are copied as they are.
+pub(super) fn keyring<'a>(args: &Args, context: &'a Context) -> Option<&'a Keyring> {
+    args.bool("decrypt").then_some(&*context.keyring)
 }
 
 fn expect_checksum(expected: Option<&str>, source: &Source) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use crate::host::reads::{Attributes, Script};
 use crate::host::{Change, Failure, FailureKind, Footprint, Host, Inverse, Step};
 use crate::value::{Map, Value, object};
 
+use super::background::{Job, Work};
 use super::shell_words::{expanded, is_pattern, is_variable_name, needs_expansion};
 use super::{Args, Outcome, Settings};
 
@@ -171,16 +172,30 @@ fn pattern_footprint(pattern: &str) -> Footprint {
 }
 
 impl Execution {
+    fn what(&self, settings: &Settings) -> String {
+        if settings.no_log { self.what.split(':').next().unwrap_or_default().to_owned() } else { self.what.clone() }
+    }
+
+    /// The same as work in the background.
+    pub fn work(&self, strip_empty_ends: bool) -> Work {
+        let command = Some(self.command.clone());
+        Work::Run { code: self.code.clone(), stdin: self.stdin.clone(), command, strip_empty_ends }
+    }
+
+    /// A job with the environment and the directory of this program.
+    pub fn job(&self, work: Work, args: &Args, settings: &Settings) -> Result<Job, Failure> {
+        let mut preparation = environment(settings)?;
+        if let Some(directory) = args.str("chdir") {
+            preparation.push_str(&format!("cd -- {} >/dev/null || exit\n", expanded(&not_an_option(directory))));
+        }
+        Ok(Job { what: self.what(settings), preparation, work })
+    }
+
     fn change(&self, preparation: &str, settings: &Settings) -> Change {
         let footprint = if settings.only_looks { Footprint::nothing() } else { Footprint::Everything };
         let mut step = Step::new(script(preparation, &self.code));
         step.stdin.clone_from(&self.stdin);
-        let what = if settings.no_log {
-            self.what.split(':').next().unwrap_or_default().to_owned()
-        } else {
-            self.what.clone()
-        };
-        Change::uncertain(what, footprint)
+        Change::uncertain(self.what(settings), footprint)
             .step(step)
             .inverse(Inverse::None("what a command did is not known".to_owned()))
     }

@@ -6,6 +6,7 @@ use crate::host::Failure;
 use crate::source::Source;
 use crate::template::Context;
 use crate::value::{Map, Value};
+use crate::vault::Keyring;
 use crate::yaml;
 
 use super::{Action, Arg, Args, Effect, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
@@ -45,7 +46,11 @@ pub const MODULE: Module = Module {
 };
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    include(&invocation.args, &invocation.context)
+    // Ansible tells of a failure by this key
+    include(&invocation.args, &invocation.context).map_err(|failure| {
+        let message = failure.message.clone();
+        failure.with("message", message)
+    })
 }
 
 fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
@@ -62,7 +67,7 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
     };
     let mut variables = Map::new();
     for file in &files {
-        variables.extend(load(file)?);
+        variables.extend(load(file, &context.keyring)?);
     }
     if let Some(name) = args.str("name") {
         super::set_fact::check_name(name)?;
@@ -92,15 +97,11 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// The variables of one file; an empty one has none.
-fn load(path: &Path) -> Result<Map, Failure> {
+fn load(path: &Path, keyring: &Keyring) -> Result<Map, Failure> {
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
-    let text = String::from_utf8(bytes).map_err(|_| Failure::new(format!("{shown} is not text in UTF-8")))?;
-    if text.starts_with("$ANSIBLE_VAULT;") {
-        return Err(Failure::new(format!(
-            "{shown} is encrypted with Ansible Vault as a whole, which include_vars cannot open"
-        )));
-    }
+    let text = String::from_utf8(keyring.open(path, bytes)?)
+        .map_err(|_| Failure::new(format!("{shown} is not text in UTF-8")))?;
     match yaml::load(&Source::new(path, text))? {
         None => Ok(Map::new()),
         Some(node) if node.as_mapping().is_some() => Ok(node.to_map()),

@@ -7,12 +7,16 @@
 mod accounts;
 mod add_host;
 mod apt;
+mod apt_key;
+mod apt_repository;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
 mod assert;
+mod async_status;
 mod authorized_key;
 mod authorized_keys;
+pub mod background;
 mod bios_facts;
 mod bios_tickets;
 mod blockinfile;
@@ -21,9 +25,12 @@ mod copy;
 mod cpuset;
 mod cron;
 mod cron_table;
+mod deb822_repository;
+mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
@@ -118,8 +125,11 @@ use crate::template::Context;
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
     &apt::MODULE,
+    &apt_key::MODULE,
+    &apt_repository::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
+    &async_status::MODULE,
     &authorized_key::MODULE,
     &bios_facts::MODULE,
     &bios_tickets::MODULE,
@@ -128,9 +138,12 @@ pub const MODULES: &[&Module] = &[
     &copy::MODULE,
     &cpuset::MODULE,
     &cron::MODULE,
+    &deb822_repository::MODULE,
+    &debconf::MODULE,
     &debug::MODULE,
     &dnf5::MODULE,
     &dnf::MODULE,
+    &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
     &engine_actions::INCLUDE,
@@ -281,6 +294,8 @@ pub struct Settings {
     pub environment: Vec<(String, String)>,
     /// True if the task says `changed_when: false`: its commands only look.
     pub only_looks: bool,
+    /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
+    pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
 }

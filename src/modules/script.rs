@@ -7,6 +7,7 @@ use crate::host::Failure;
 use crate::template::Context;
 use crate::value::Value;
 
+use super::background::{self, Work};
 use super::command::{CHDIR, CREATES, REMOVES, command_line};
 use super::execution::{Execution, heading, kept_by_files};
 use super::shell_words::split;
@@ -46,6 +47,14 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let option = if kept.exists { "creates" } else { "removes" };
         return Ok(Outcome::skipped(format!("{} {}, matching {option} option", kept.path, kept.state())));
     }
+    if let Some(limit) = settings.background {
+        let mut work = execution.work(false);
+        if let Work::Run { command, .. } = &mut work {
+            *command = None;
+        }
+        let job = execution.job(work, &args, &settings)?;
+        return background::start(job, &host, &context, &settings, limit).await;
+    }
     let Some(end) = execution.run(&host, &args, &settings).await? else { return Ok(Outcome::changed()) };
     let without_times = |map: &mut crate::value::Map| {
         for name in ["cmd", "start", "end", "delta", "msg"] {
@@ -74,13 +83,10 @@ fn plan(args: &Args, context: &Context) -> Result<Execution, Failure> {
         .search
         .find("files", name)
         .ok_or_else(|| Failure::new(format!("Could not find or access '{name}' on the Ansible Controller.")))?;
-    let content =
+    let mut content =
         std::fs::read(&path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))?;
-    if args.bool("decrypt") && content.starts_with(b"$ANSIBLE_VAULT;") {
-        return Err(Failure::new(format!(
-            "{} is encrypted with Ansible Vault, which script cannot open",
-            path.display()
-        )));
+    if args.bool("decrypt") {
+        content = context.keyring.open(&path, content)?;
     }
     Ok(Execution {
         what: heading(&format!("script: {}", line.trim())),

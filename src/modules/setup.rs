@@ -25,7 +25,11 @@ pub const MODULE: Module = Module {
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::None,
-    returns: &[("ansible_facts", "the facts, by their names with `ansible_`")],
+    returns: &[
+        ("ansible_facts", "the facts, by their names with `ansible_`"),
+        ("ansible_facts.trimtab_numa", "the NUMA nodes with their processors, memory and distances"),
+        ("ansible_facts.trimtab_tuning", "page size, control groups, and what the kernel says of processors"),
+    ],
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
 
@@ -86,6 +90,16 @@ mod tests {
     use super::*;
     use crate::modules::args::validate;
     use crate::value::object;
+
+    #[test]
+    fn facts_with_names_of_their_own_are_listed() {
+        let groups = facts::select(&[]).unwrap();
+        for (name, _) in facts::parse(&groups, "") {
+            let name = name.to_text().into_owned();
+            let listed = MODULE.returns.iter().any(|(listed, _)| *listed == format!("ansible_facts.{name}"));
+            assert!(listed || name.starts_with("ansible_"), "{name}");
+        }
+    }
 
     #[test]
     fn filters_match_with_and_without_the_prefix() {

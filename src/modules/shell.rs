@@ -37,8 +37,7 @@ pub const MODULE: Module = Module {
 };
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    let Invocation { args, host, settings, .. } = invocation;
-    run_once(&plan(&args)?, &args, &host, &settings).await
+    run_once(&plan(&invocation.args)?, &invocation).await
 }
 
 fn plan(args: &Args) -> Result<Execution, Failure> {

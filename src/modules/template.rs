@@ -86,6 +86,7 @@ fn render(args: &Args, context: &Context, path: &Path) -> Result<Source, Failure
     let refuse = |reason: String| Failure::new(format!("cannot read the template {}: {reason}", path.display()));
     let bytes = fs::read(path).map_err(|error| refuse(error.to_string()))?;
     let meta = fs::metadata(path).map_err(|error| refuse(error.to_string()))?;
+    let bytes = context.keyring.open(path, bytes)?;
     let text = String::from_utf8(bytes).map_err(|error| refuse(format!("it is no UTF-8 ({error})")))?;
     let variables = variables(args, context, path, &meta)?;
     let context = context.with_variables(variables);

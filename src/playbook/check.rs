@@ -4,6 +4,7 @@
 //! has a condition, stands in `rescue`, is a handler, …), it is a warning, since what is never reached never stops
 //! a run; but a misspelt argument is an error everywhere.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use indexmap::IndexMap;
@@ -12,11 +13,11 @@ use super::free_form::RAW_PARAMS;
 use super::load::lock;
 use super::tags::{TagSelection, tags_of};
 use super::task::module_names;
-use super::{Item, Play, Task, TaskAction, Written};
+use super::{Item, Play, Role, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
-use crate::modules::{Action, EngineAction, FreeForm, Module, args};
+use crate::modules::{Action, EngineAction, FreeForm, Module, args, background};
 use crate::source::Place;
-use crate::template::{Kind, check_syntax, lookup_names};
+use crate::template::{Kind, SearchPath, check_syntax, filter_exists, filters_used, lookup_names};
 use crate::value::{Map, Value};
 
 /// No more errors than this are collected.
@@ -25,7 +26,13 @@ const MOST_ERRORS: usize = 20;
 /// Judges plays that will run (leave out those that have no hosts). Warnings are added to `warnings`; the result is an
 /// error if anything that is certainly reached cannot work.
 pub fn check(plays: &[Arc<Play>], selection: &TagSelection, warnings: &Mutex<Vec<Error>>) -> Result<()> {
-    let mut check = Check { selection, errors: Vec::new(), warnings: Vec::new(), doubtful: IndexMap::new() };
+    let mut check = Check {
+        selection,
+        search: SearchPath::default(),
+        errors: Vec::new(),
+        warnings: Vec::new(),
+        doubtful: IndexMap::new(),
+    };
     for play in plays {
         check.play(play);
     }
@@ -40,6 +47,8 @@ pub fn check(plays: &[Arc<Play>], selection: &TagSelection, warnings: &Mutex<Vec
 
 struct Check<'a> {
     selection: &'a TagSelection,
+    /// Where the files of the task at hand are looked for.
+    search: SearchPath,
     errors: Vec<Error>,
     warnings: Vec<Error>,
     /// Unknown modules that may never be reached, each with its first place and how often it is used.
@@ -58,6 +67,7 @@ enum Reach {
 impl Check<'_> {
     fn play(&mut self, play: &Play) {
         let mut certain = true;
+        self.search.playbook_dir.clone_from(&play.directory);
         for section in [&play.pre_tasks, &play.role_tasks, &play.tasks, &play.post_tasks] {
             self.items(section, &mut certain);
         }
@@ -84,6 +94,9 @@ impl Check<'_> {
     }
 
     fn task(&mut self, task: &Task, certain: &mut bool) {
+        let role = |role: &Arc<Role>| role.path.clone();
+        self.search.role_dirs =
+            task.role.iter().flat_map(|own| std::iter::once(role(own)).chain(own.parents.iter().map(role))).collect();
         let begun = self.reach(task, *certain);
         // the task itself runs only if its loop has items
         let reach = if begun == Reach::Certain && !has_items(task) { Reach::Possible } else { begun };
@@ -91,7 +104,10 @@ impl Check<'_> {
             self.templates(task, reach, *certain);
             self.looping(task, begun);
             match &task.action {
-                TaskAction::Module(module) => self.arguments(task, module, reach),
+                TaskAction::Module(module) => {
+                    self.arguments(task, module, reach);
+                    self.background(task, module, reach);
+                }
                 TaskAction::Unknown(name) if reach == Reach::Certain => self.error(unknown_module(name, &task.place)),
                 TaskAction::Unknown(name) => {
                     self.doubtful.entry(name.clone()).or_insert_with(|| (task.place.clone(), 0)).1 += 1;
@@ -158,7 +174,28 @@ impl Check<'_> {
         }
     }
 
+    /// Filters that only a plugin in Python has: what their file is, and what can take its place.
+    fn filters(&mut self, text: &str, kind: Kind, place: &Place, reach: Reach) {
+        let (names, certain) = filters_used(text, kind);
+        for name in names.iter().filter(|name| !filter_exists(name)) {
+            let bare = name.rsplit('.').next().unwrap_or(name);
+            if self.search.filter(bare).is_some() {
+                continue;
+            }
+            let Some(plugin) = plugin_of(bare, &self.search) else { continue };
+            let error = Error::input(format!("the filter `{name}` is in `{}`, and plugins in Python cannot run", plugin.display()))
+                .at(place)
+                .hint(format!(
+                    "write it as a macro: `{{% macro {bare}(value) %}}…{{% endmacro %}}` in `filters/{bare}.j2` beside the playbook or in the role"
+                ));
+            self.judge(if certain { reach } else { Reach::Possible }, error);
+        }
+    }
+
     fn condition(&mut self, condition: &Written, reach: Reach) {
+        if let Some(text) = condition.value.as_str() {
+            self.filters(text, Kind::Expression, &condition.place, reach);
+        }
         if let Some(text) = condition.value.as_str()
             && let Err(error) = check_syntax(text, Kind::Expression)
         {
@@ -171,6 +208,7 @@ impl Check<'_> {
     fn text(&mut self, value: &Value, place: &Place, reach: Reach) {
         match value {
             Value::Str(text) if text.is_template() => {
+                self.filters(text.as_str(), Kind::Template, place, reach);
                 if let Err(error) = check_syntax(text.as_str(), Kind::Template) {
                     let message = format!("`{}` is no template: {}", text.as_str().trim(), error.message());
                     self.judge(reach, Error::parse(message).at(place));
@@ -236,6 +274,25 @@ impl Check<'_> {
         }
         if self.errors.len() + self.warnings.len() == found_before {
             self.missing_arguments(task, module, reach);
+        }
+    }
+
+    /// `async` with `poll: 0` of a module that cannot go on without the controller.
+    fn background(&mut self, task: &Task, module: &'static Module, reach: Reach) {
+        let number = |written: &Option<Written>| {
+            written
+                .as_ref()
+                .filter(|written| !written.value.has_templates())?
+                .value
+                .to_text()
+                .trim()
+                .parse::<f64>()
+                .ok()
+        };
+        let starts = number(&task.asynchronous).is_some_and(|limit| limit > 0.0) && number(&task.poll) == Some(0.0);
+        if starts && let Some(refusal) = background::refusal(module) {
+            let place = task.asynchronous.as_ref().map_or(&task.place, |written| &written.place);
+            self.judge(reach, Error::input(refusal).at(place));
         }
     }
 
@@ -347,6 +404,24 @@ fn may_end_the_play(task: &Task) -> bool {
         Some(_) => true,
         None => matches!(task.action, TaskAction::Template(_)),
     }
+}
+
+/// The plugin file in `filter_plugins/` that speaks of a filter of this name.
+fn plugin_of(name: &str, search: &SearchPath) -> Option<PathBuf> {
+    let is_part = |c: char| c == '_' || c.is_alphanumeric();
+    for base in search.role_dirs.iter().chain([&search.playbook_dir]) {
+        for entry in std::fs::read_dir(base.join("filter_plugins")).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_none_or(|ending| ending != "py") {
+                continue;
+            }
+            let text = std::fs::read(&path).unwrap_or_default();
+            if String::from_utf8_lossy(&text).split(|c| !is_part(c)).any(|word| word == name) {
+                return Some(path);
+            }
+        }
+    }
+    None
 }
 
 fn place_of<'t>(task: &'t Task, argument: &str) -> &'t Place {

@@ -132,7 +132,7 @@ pub fn parse_key_values(text: &str, is_command: bool) -> Result<Map> {
         if is_command && !COMMAND_ARGUMENTS.contains(&name) {
             raw.push(written);
         } else {
-            arguments.insert(Value::from(name.trim()), Value::written(unquote(value.trim())));
+            arguments.insert(Value::written(name.trim()), Value::written(unquote(value.trim())));
         }
     }
     if !raw.is_empty() {

@@ -12,19 +12,11 @@ use super::{Item, Role, Settings, Written};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::{Map, Value};
-use crate::yaml::{self, Node, NodeKind};
+use crate::vault::Keyring;
+use crate::yaml::{self, Node};
 
 /// Loading stops after this many errors.
 const MOST_ERRORS: usize = 20;
-
-/// What a file that is encrypted with Ansible Vault begins with.
-const VAULT_HEADER: &str = "$ANSIBLE_VAULT;";
-
-/// Decrypts what Ansible Vault encrypted.
-pub trait Decrypt: Send + Sync {
-    /// The text within an envelope (`$ANSIBLE_VAULT;…`).
-    fn decrypt(&self, envelope: &str) -> Result<String>;
-}
 
 /// What loading needs to know beside the playbook's file.
 #[derive(Clone, Default)]
@@ -35,8 +27,8 @@ pub struct LoadOptions {
     pub collections_path: Vec<PathBuf>,
     /// Names of imported files and roles may use these.
     pub extra_vars: Arc<Map>,
-    /// Without it, encrypted files are refused and encrypted values undefined.
-    pub decrypt: Option<Arc<dyn Decrypt>>,
+    /// Opens encrypted files; encrypted values within others stay sealed.
+    pub keyring: Arc<Keyring>,
     /// What is doubtful, but does not hinder.
     pub warnings: Arc<Mutex<Vec<Error>>>,
     pub cache: Arc<Cache>,
@@ -150,15 +142,9 @@ impl<'a> Loader<'a> {
         };
         let bytes = std::fs::read(path)
             .map_err(|error| at(Error::input(format!("cannot read `{}`: {error}", path.display()))))?;
-        let mut text = String::from_utf8(bytes)
+        let bytes = self.options.keyring.open(path, bytes).map_err(at)?;
+        let text = String::from_utf8(bytes)
             .map_err(|_| at(Error::parse(format!("`{}` is not text in UTF-8", path.display()))))?;
-        if text.starts_with(VAULT_HEADER) {
-            let decrypt = self.options.decrypt.as_ref().ok_or_else(|| {
-                at(Error::input(format!("`{}` is encrypted with Ansible Vault", path.display())))
-                    .hint("give its password with `--vault-password-file` or `--ask-vault-pass`")
-            })?;
-            text = decrypt.decrypt(&text)?;
-        }
         let source = Source::new(shown(path), text);
         let document = yaml::load_with_warnings(&source)?;
         lock(&self.options.warnings).extend(document.warnings);
@@ -167,24 +153,14 @@ impl<'a> Loader<'a> {
         Ok(document)
     }
 
-    /// The value of a node; encrypted parts are decrypted, or undefined if that is not possible.
+    /// The value of a node; encrypted parts are sealed.
     pub fn value(&self, node: &Node) -> Value {
-        let Some(decrypt) = &self.options.decrypt else { return node.to_value() };
-        match &node.kind {
-            NodeKind::Scalar(value) if node.is_vault() => match decrypt.decrypt(&value.to_text()) {
-                Ok(text) => Value::written(text),
-                Err(error) => Value::undefined(format!("the value at {}: {}", node.place, error.message())),
-            },
-            NodeKind::Scalar(value) => value.clone(),
-            NodeKind::Sequence(items) => Value::list(items.iter().map(|item| self.value(item)).collect()),
-            NodeKind::Mapping(_) => Value::map(self.map(node)),
-        }
+        node.to_value()
     }
 
     /// The entries of a mapping as values; empty for anything else.
     pub fn map(&self, node: &Node) -> Map {
-        let entries = node.as_mapping().unwrap_or_default();
-        entries.iter().filter_map(|(key, value)| Some((key.value()?.clone(), self.value(value)))).collect()
+        node.to_map()
     }
 
     pub fn written(&self, node: &Node) -> Written {

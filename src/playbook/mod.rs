@@ -29,7 +29,7 @@ use indexmap::IndexMap;
 
 pub use gather::gather_facts_task;
 pub use include::{Included, load_role, load_tasks};
-pub use load::{Cache, Decrypt, LoadOptions};
+pub use load::{Cache, LoadOptions};
 pub use play::{load_playbook, load_plays};
 pub use role::IncludeFrom;
 pub use start::start_at;

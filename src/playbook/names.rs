@@ -70,7 +70,8 @@ impl Loader<'_> {
             task_dir: Some(around.directory.clone()),
             playbook_dir: self.playbook_directory.clone(),
         };
-        Context::new(Arc::new(Layers { maps }), Arc::new(search), Warnings::default())
+        let keyring = Arc::clone(&self.options.keyring);
+        Context::new(Arc::new(Layers { maps }), Arc::new(search), Warnings::default()).with_keyring(keyring)
     }
 
     /// The variables of the play's `vars_files`, the last first. Files that cannot be read, or whose names need hosts,

@@ -19,16 +19,7 @@ use crate::yaml::{self, Node};
 const IMPORTS: &[&str] =
     &["import_playbook", "ansible.builtin.import_playbook", "ansible.legacy.import_playbook", "include"];
 
-const STRATEGIES: &[&str] = &[
-    "linear",
-    "free",
-    "host_pinned",
-    "debug",
-    "ansible.builtin.linear",
-    "ansible.builtin.free",
-    "ansible.builtin.host_pinned",
-    "ansible.builtin.debug",
-];
+const STRATEGIES: &[&str] = &["linear", "free", "host_pinned", "debug"];
 const ORDERS: &[&str] = &["inventory", "sorted", "reverse_inventory", "reverse_sorted", "shuffle"];
 const PROMPT_KEYS: &[&str] =
     &["name", "prompt", "default", "private", "confirm", "encrypt", "salt_size", "salt", "unsafe"];

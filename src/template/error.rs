@@ -54,6 +54,12 @@ impl TemplateError {
         Self::new(TemplateErrorKind::Failed, message)
     }
 
+    /// What a room below said, with its hints.
+    pub fn from_error(error: &crate::error::Error) -> Self {
+        let hints: String = error.hints().iter().map(|hint| format!("; {hint}")).collect();
+        TemplateError::failed(format!("{}{hints}", error.message()))
+    }
+
     pub fn syntax(message: impl Into<String>) -> Self {
         Self::new(TemplateErrorKind::Syntax, message)
     }

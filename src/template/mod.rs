@@ -7,6 +7,7 @@ mod behaviour;
 mod call;
 mod datetime;
 mod error;
+mod escapes;
 mod eval;
 mod filters;
 mod globals;
@@ -18,6 +19,7 @@ mod python;
 mod search;
 mod tests;
 mod tree;
+mod used;
 mod version;
 
 use std::collections::HashMap;
@@ -26,14 +28,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
-pub use filters::documentation as filter_documentation;
+pub use filters::{documentation as filter_documentation, exists as filter_exists};
 pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
 pub use tests::documentation as test_documentation;
 pub use tree::Span;
+pub use used::filters_used;
 
 use crate::value::{Interruption, Map, Object, Text, Value};
+use crate::vault::Keyring;
 
 /// Where a template finds its variables. Values are raw: text in them that is a template
 /// is rendered by whoever uses it (see [`Value::has_templates`]).
@@ -62,6 +66,8 @@ pub struct Context {
     pub warnings: Warnings,
     /// The subdirectory that `first_found` looks into first; `files` but for tasks that want another.
     pub file_kind: &'static str,
+    /// Opens what is encrypted with Ansible Vault.
+    pub keyring: Arc<Keyring>,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
@@ -122,7 +128,16 @@ pub fn check_syntax(text: &str, kind: Kind) -> Result<()> {
 
 impl Context {
     pub fn new(scope: Arc<dyn Scope>, search: Arc<SearchPath>, warnings: Warnings) -> Self {
-        Context { scope, search, warnings, file_kind: "files", trail: None, rendered: None, from_data: false }
+        Context {
+            scope,
+            search,
+            warnings,
+            file_kind: "files",
+            keyring: Arc::default(),
+            trail: None,
+            rendered: None,
+            from_data: false,
+        }
     }
 
     /// The value with all templates in it rendered, in lists, maps and their keys too. A text that is
@@ -211,7 +226,7 @@ impl Context {
                 other => other,
             }
         } else {
-            context.evaluate_expression(written)?
+            context.evaluate_condition(written)?
         };
         match &value {
             Value::Bool(flag) => Ok(*flag),
@@ -243,6 +258,11 @@ impl Context {
         Context { search, ..self.clone() }
     }
 
+    /// The same with passwords for what is encrypted.
+    pub fn with_keyring(&self, keyring: Arc<Keyring>) -> Context {
+        Context { keyring, ..self.clone() }
+    }
+
     /// Ready for an evaluation: with a memory of rendered variables, unless within one.
     fn fresh(&self) -> Context {
         Context { rendered: Some(self.rendered.clone().unwrap_or_default()), ..self.clone() }
@@ -253,6 +273,9 @@ impl Context {
     }
 
     fn evaluate_text(&self, text: &Text) -> Result<Value> {
+        if let Some(place) = text.sealed_at() {
+            return self.unseal(text, place);
+        }
         let template = parse::playbook_text(text.as_str())?;
         Ok(match Evaluator::new(self, &template.name).template_value(&template)? {
             Value::Str(result) if text.as_str().ends_with('\n') => {
@@ -262,8 +285,21 @@ impl Context {
         })
     }
 
+    /// What is encrypted, decrypted: plain data, even if it has template marks, as with Ansible.
+    fn unseal(&self, text: &Text, place: &str) -> Result<Value> {
+        let plain = self.keyring.decrypt_text(text.as_str()).map_err(|error| {
+            TemplateError::from_error(&error).context(&format!("attempt to use undecryptable variable: {place}"))
+        })?;
+        Ok(Value::Str(Text::opened(plain, text.as_str())))
+    }
+
     fn evaluate_expression(&self, text: &str) -> Result<Value> {
         let expression = parse::expression(text)?;
+        Evaluator::new(self, &Arc::from("")).expression_value(&expression)
+    }
+
+    fn evaluate_condition(&self, text: &str) -> Result<Value> {
+        let expression = parse::condition(text)?;
         Evaluator::new(self, &Arc::from("")).expression_value(&expression)
     }
 

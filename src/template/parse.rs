@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex};
 
-use minijinja::machinery::{self, Token, ast};
+use minijinja::machinery::{self, ast};
 use minijinja::syntax::SyntaxConfig;
 use num_bigint::BigInt;
 
 use super::error::{Result, TemplateError};
+use super::escapes;
 use super::tree::*;
 use crate::value::Value;
 
@@ -160,6 +161,7 @@ impl<K: Hash + Eq, V> Cache<K, V> {
 
 static PLAYBOOK_TEXTS: LazyLock<Cache<String, Template>> = LazyLock::new(Cache::new);
 static EXPRESSIONS: LazyLock<Cache<String, Expression>> = LazyLock::new(Cache::new);
+static CONDITIONS: LazyLock<Cache<String, Expression>> = LazyLock::new(Cache::new);
 static FILES: LazyLock<Cache<(String, String, Syntax), Template>> = LazyLock::new(Cache::new);
 
 /// A text from a playbook, inventory or command line.
@@ -186,7 +188,24 @@ pub fn expression(text: &str) -> Result<Arc<Expression>> {
         text,
         || text.to_owned(),
         || {
-            let text = literal_backslashes(text, true, SyntaxConfig::default());
+            let text = escapes::literal_backslashes(text, true, SyntaxConfig::default());
+            let parsed = machinery::parse_expr(&text)
+                .map_err(|error| convert_error(&error).context("syntax error in expression"))?;
+            convert_expression(&parsed)
+        },
+    )
+}
+
+/// A condition: an expression without braces, in whose strings backslashes escape as in Python.
+pub fn condition(text: &str) -> Result<Arc<Expression>> {
+    if !text.contains('\\') {
+        return expression(text);
+    }
+    CONDITIONS.get(
+        text,
+        || text.to_owned(),
+        || {
+            let text = escapes::with_pythons_escapes(text);
             let parsed = machinery::parse_expr(&text)
                 .map_err(|error| convert_error(&error).context("syntax error in expression"))?;
             convert_expression(&parsed)
@@ -224,7 +243,8 @@ fn parse_template(text: &str, name: &str, syntax: &Syntax) -> Result<Template> {
     } else {
         Cow::Borrowed(text)
     };
-    let text = if syntax.literal_backslashes { literal_backslashes(&text, false, config.clone()) } else { text };
+    let text =
+        if syntax.literal_backslashes { escapes::literal_backslashes(&text, false, config.clone()) } else { text };
     let parsed = machinery::parse(&text, name, config).map_err(|error| {
         let error = convert_error(&error).context("syntax error in template");
         match error.place().map(|place| place.span) {
@@ -237,48 +257,6 @@ fn parse_template(text: &str, name: &str, syntax: &Syntax) -> Result<Template> {
         other => vec![convert_statement(other)?],
     };
     Ok(Template { name: Arc::from(name), body })
-}
-
-/// Doubles the backslashes of the strings within `{{ }}` (or of a whole expression).
-fn literal_backslashes(text: &str, in_expression: bool, config: SyntaxConfig) -> Cow<'_, str> {
-    if !text.contains('\\') {
-        return Cow::Borrowed(text);
-    }
-    let mut in_variable = in_expression;
-    let mut out = String::with_capacity(text.len() + 8);
-    let mut done = 0;
-    for token in machinery::tokenize(text, in_expression, config) {
-        // what follows a lexical error is left as it is: the parser will report it
-        let Ok((token, span)) = token else { break };
-        match token {
-            Token::VariableStart => in_variable = true,
-            Token::VariableEnd => in_variable = false,
-            Token::String(_) if in_variable => {
-                let (start, end) = (span.start_offset as usize, span.end_offset as usize);
-                let (Some(before), Some(string)) = (text.get(done..start), text.get(start..end)) else { break };
-                out.push_str(before);
-                let quote = string.chars().next().unwrap_or('\'');
-                let mut characters = string.chars();
-                while let Some(character) = characters.next() {
-                    out.push(character);
-                    if character == '\\' {
-                        out.push('\\');
-                        match characters.next() {
-                            // the backslash is kept, and the quote must not end the string
-                            Some(next) if next == quote => out.extend(['\\', next]),
-                            Some('\\') => out.push_str("\\\\"),
-                            Some(next) => out.push(next),
-                            None => {}
-                        }
-                    }
-                }
-                done = end;
-            }
-            _ => {}
-        }
-    }
-    out.push_str(text.get(done..).unwrap_or_default());
-    Cow::Owned(out)
 }
 
 fn convert_error(error: &minijinja::Error) -> TemplateError {

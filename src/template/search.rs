@@ -38,6 +38,15 @@ impl SearchPath {
     }
 }
 
+impl SearchPath {
+    /// The file of a team's own filter: `filters/NAME.j2` in a role of the task or beside the playbook.
+    pub fn filter(&self, name: &str) -> Option<PathBuf> {
+        let is_name = !name.is_empty() && name.chars().all(|c| c == '_' || c.is_alphanumeric());
+        let bases = self.role_dirs.iter().chain([&self.playbook_dir]).filter(|_| is_name);
+        bases.map(|base| base.join("filters").join(format!("{name}.j2"))).find(|path| path.is_file())
+    }
+}
+
 /// A path with a leading `~` replaced by the home directory.
 pub fn expand_home(name: &str) -> PathBuf {
     match name.strip_prefix('~') {

@@ -16,6 +16,7 @@ use super::tree::Operator;
 use super::{Context, filters, version};
 use crate::python_regex::{self as regex, Flags};
 use crate::value::Value;
+use crate::vault::is_encrypted;
 
 pub type Test = Entry<bool>;
 
@@ -23,17 +24,23 @@ static TESTS: &[Test] = &[
     entry_for_undefined(&["defined"], &["value"], "has a value", |call| Ok(!call.value()?.is_undefined())),
     entry_for_undefined(&["undefined"], &["value"], "has no value", |call| Ok(call.value()?.is_undefined())),
     // types
-    entry(&["none"], &["value"], "is None", |call| Ok(call.value()?.is_null())),
-    entry(&["boolean"], &["value"], "is true or false", |call| Ok(matches!(call.value()?, Value::Bool(_)))),
-    entry(&["true"], &["value"], "is true itself", |call| Ok(matches!(call.value()?, Value::Bool(true)))),
-    entry(&["false"], &["value"], "is false itself", |call| Ok(matches!(call.value()?, Value::Bool(false)))),
-    entry(&["integer"], &["value"], "is an integer", |call| Ok(matches!(call.value()?, Value::Int(_) | Value::Big(_)))),
-    entry(&["float"], &["value"], "is a float", |call| Ok(matches!(call.value()?, Value::Float(_)))),
-    entry(&["number"], &["value"], "is a number", |call| {
+    entry_for_undefined(&["none"], &["value"], "is None", |call| Ok(call.value()?.is_null())),
+    entry_for_undefined(&["boolean"], &["value"], "is true or false", |call| {
+        Ok(matches!(call.value()?, Value::Bool(_)))
+    }),
+    entry_for_undefined(&["true"], &["value"], "is true itself", |call| Ok(matches!(call.value()?, Value::Bool(true)))),
+    entry_for_undefined(&["false"], &["value"], "is false itself", |call| {
+        Ok(matches!(call.value()?, Value::Bool(false)))
+    }),
+    entry_for_undefined(&["integer"], &["value"], "is an integer", |call| {
+        Ok(matches!(call.value()?, Value::Int(_) | Value::Big(_)))
+    }),
+    entry_for_undefined(&["float"], &["value"], "is a float", |call| Ok(matches!(call.value()?, Value::Float(_)))),
+    entry_for_undefined(&["number"], &["value"], "is a number", |call| {
         Ok(matches!(call.value()?, Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_)))
     }),
-    entry(&["string"], &["value"], "is a text", |call| Ok(matches!(call.value()?, Value::Str(_)))),
-    entry(&["mapping"], &["value"], "is a map", |call| Ok(as_map_like(call.value()?))),
+    entry_for_undefined(&["string"], &["value"], "is a text", |call| Ok(matches!(call.value()?, Value::Str(_)))),
+    entry_for_undefined(&["mapping"], &["value"], "is a map", |call| Ok(as_map_like(call.value()?))),
     entry(&["sequence"], &["value"], "is a list, map or text", |call| {
         Ok(matches!(call.value()?, Value::List(_) | Value::Str(_)) || as_map_like(call.value()?))
     }),
@@ -135,7 +142,8 @@ static TESTS: &[Test] = &[
         version::test,
     ),
     entry(&["vault_encrypted"], &["value"], "is encrypted with Ansible Vault", |call| {
-        Ok(call.text()?.starts_with("$ANSIBLE_VAULT;"))
+        let opened = matches!(call.value()?, Value::Str(text) if text.envelope().is_some());
+        Ok(opened || is_encrypted(call.text()?.as_bytes()))
     }),
     entry(&["uri"], &["value", "schemes"], "is a URI", uri),
     entry(&["url"], &["value", "schemes"], "is a URL", |call| {
@@ -177,7 +185,7 @@ static TESTS: &[Test] = &[
         let path = call.text()?;
         let text = std::fs::read(Path::new(&*path))
             .map_err(|error| TemplateError::failed(format!("cannot test if the file '{path}' is a vault: {error}")))?;
-        Ok(text.starts_with(b"$ANSIBLE_VAULT;"))
+        Ok(is_encrypted(&text))
     }),
 ];
 

@@ -99,7 +99,7 @@ impl Fleet {
     pub fn clear_facts(&self, host: HostId) {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(log) = hosts.get_mut(&host) {
-            Arc::make_mut(&mut log.settled).facts.clear();
+            Arc::make_mut(&mut log.settled).clear_facts();
             for (_, additions) in &mut log.recent {
                 Arc::make_mut(additions).facts = None;
             }

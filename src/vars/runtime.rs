@@ -10,6 +10,8 @@ use crate::value::{Map, Value};
 pub struct Runtime {
     /// Facts, without the prefix `ansible_`.
     pub facts: Map,
+    /// Facts that were returned under a name without `ansible_`: by that name they are variables.
+    pub own_facts: Map,
     /// set_fact and registered results.
     pub set_facts: Map,
     pub include_vars: Map,
@@ -44,6 +46,8 @@ pub struct Pending {
     pub names: Vec<String>,
     /// It may set facts.
     pub facts: bool,
+    /// The facts it may set under a name without `ansible_`.
+    pub own_facts: Vec<&'static str>,
     /// It may set any name (include_vars, set_fact of a templated name).
     pub any: bool,
 }
@@ -56,10 +60,18 @@ impl Pending {
 }
 
 impl Runtime {
+    /// Forgets all facts (`meta: clear_facts`).
+    pub fn clear_facts(&mut self) {
+        self.facts.clear();
+        self.own_facts.clear();
+    }
+
     /// Takes over what an invocation added.
     pub fn apply(&mut self, additions: &Additions) {
         if let Some(facts) = &additions.facts {
             merge_facts(&mut self.facts, facts);
+            let own = facts.iter().filter(|(name, _)| name.as_str().is_some_and(|name| !name.starts_with("ansible_")));
+            self.own_facts.extend(own.map(|(name, value)| (name.clone(), value.clone())));
         }
         for (target, source) in
             [(&mut self.set_facts, &additions.set_facts), (&mut self.include_vars, &additions.include_vars)]

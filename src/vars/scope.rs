@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::playbook::{Role, Task};
 use crate::template::{Context, Scope, SearchPath, Warnings};
 use crate::value::{Interruption, Map, Object, Value};
+use crate::vault::Keyring;
 
 use super::precedence::Level;
 use super::runtime::{Delta, Runtime};
@@ -16,6 +17,8 @@ pub struct RunVars {
     /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
     pub magic: Map,
     pub warnings: Warnings,
+    /// Opens what is encrypted with Ansible Vault.
+    pub keyring: Arc<Keyring>,
 }
 
 /// What holds for a play on all its hosts.
@@ -83,7 +86,8 @@ impl TaskScope {
 
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
-        Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone())
+        let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone());
+        context.with_keyring(Arc::clone(&self.run.keyring))
     }
 
     /// Where this task's files are looked for.
@@ -195,7 +199,10 @@ impl TaskScope {
     /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
     fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let whole = name == "ansible_facts";
-        let Some(bare) = name.strip_prefix("ansible_").filter(|_| !is_about_connection(name)) else { return Ok(None) };
+        let Some(bare) = name.strip_prefix("ansible_") else { return self.own_fact(name) };
+        if is_about_connection(name) {
+            return Ok(None);
+        }
         for delta in self.ahead.iter().rev() {
             match delta.as_ref() {
                 Delta::Known(additions) if !whole => {
@@ -220,6 +227,22 @@ impl TaskScope {
             }
         }
         Ok(Some(facts.into()))
+    }
+
+    /// A fact by the name that its module gave it, one without `ansible_`.
+    fn own_fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
+        for delta in self.ahead.iter().rev() {
+            match delta.as_ref() {
+                Delta::Known(additions) => {
+                    if let Some(value) = additions.facts.as_ref().and_then(|facts| facts.get(name)) {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Delta::Pending(pending) if pending.own_facts.contains(&name) => return Err(Interruption::Pending),
+                Delta::Pending(_) => {}
+            }
+        }
+        Ok(self.runtime.own_facts.get(name).cloned())
     }
 
     /// The variable at one level.
@@ -350,6 +373,7 @@ impl Scope for TaskScope {
         add(&self.play.magic);
         add(&self.run.magic);
         names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
+        names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
         names.insert("ansible_facts".to_owned());
         names.into_iter().collect()
     }

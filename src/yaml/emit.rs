@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, SequenceStyle};
 
+use super::VAULT;
 use super::events::silently;
 use super::resolve::{self, Kind};
 use crate::value::{Map, Value, float_repr};
@@ -207,11 +208,21 @@ impl Writer<'_> {
     fn is_flow<'v>(&self, mut inside: impl Iterator<Item = &'v Value>) -> bool {
         self.options.default_flow_style.unwrap_or_else(|| {
             self.options.default_style.is_none()
-                && inside.all(|value| !matches!(value, Value::List(_) | Value::Map(_) | Value::Object(_)))
+                && inside.all(|value| match value {
+                    Value::List(_) | Value::Map(_) | Value::Object(_) => false,
+                    Value::Str(text) => text.envelope().is_none(),
+                    _ => true,
+                })
         })
     }
 
     fn scalar(&mut self, value: &Value) {
+        if let Value::Str(text) = value
+            && let Some(envelope) = text.envelope()
+        {
+            self.events.push(Event::scalar(None, Some(VAULT), envelope, false, false, ScalarStyle::Literal));
+            return;
+        }
         let (tag, mut text) = represent(value);
         if self.options.allow_unicode && text.chars().any(|character| character > '\u{ffff}') && !text.contains("zqjx")
         {

@@ -12,7 +12,7 @@ pub use emit::{EmitOptions, emit};
 
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
-use crate::value::{Map, Value};
+use crate::value::{Map, Text, Value};
 
 /// The tag of data that is never templated.
 pub const UNSAFE: &str = "!unsafe";
@@ -83,7 +83,8 @@ pub fn load_vars(source: &Arc<Source>) -> Result<Map> {
     if text.trim_start().starts_with('{')
         && let Ok(serde_json::Value::Object(object)) = serde_json::from_str(text)
     {
-        return Ok(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value))).collect());
+        let place = Place::start(source);
+        return Ok(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value, &place))).collect());
     }
     match load(source)? {
         None => Ok(Map::new()),
@@ -96,25 +97,34 @@ pub fn load_vars(source: &Arc<Source>) -> Result<Map> {
     }
 }
 
+/// The only key of a map that is an encrypted value in Ansible's JSON.
+pub const JSON_VAULT: &str = "__ansible_vault";
+
 /// A value from JSON that the user wrote: its strings may be templates.
-fn written(json: &serde_json::Value) -> Value {
+fn written(json: &serde_json::Value, place: &Place) -> Value {
     match json {
         serde_json::Value::String(text) => Value::written(text.as_str()),
-        serde_json::Value::Array(items) => Value::list(items.iter().map(written).collect()),
-        serde_json::Value::Object(object) => {
-            Value::map(object.iter().map(|(key, value)| (Value::written(key.as_str()), written(value))).collect())
-        }
+        serde_json::Value::Array(items) => Value::list(items.iter().map(|item| written(item, place)).collect()),
+        serde_json::Value::Object(object) => match object.get(JSON_VAULT) {
+            Some(serde_json::Value::String(envelope)) if object.len() == 1 => {
+                Value::Str(Text::sealed(envelope.as_str(), place.to_string()))
+            }
+            _ => {
+                let entries = object.iter();
+                Value::map(entries.map(|(key, value)| (Value::written(key.as_str()), written(value, place))).collect())
+            }
+        },
         other => Value::from_json(other),
     }
 }
 
 impl Node {
-    /// The value without its places. What is encrypted is undefined, with that as its reason.
+    /// The value without its places. What is encrypted is sealed: decrypted by whoever uses it.
     pub fn to_value(&self) -> Value {
-        if self.is_vault() {
-            return Value::undefined(format!("the value at {} is encrypted with Ansible Vault", self.place));
-        }
         match &self.kind {
+            NodeKind::Scalar(Value::Str(text)) if self.is_vault() => {
+                Value::Str(Text::sealed(text.as_str(), self.place.to_string()))
+            }
             NodeKind::Scalar(value) => value.clone(),
             NodeKind::Sequence(items) => Value::list(items.iter().map(Node::to_value).collect()),
             NodeKind::Mapping(_) => Value::map(self.to_map()),

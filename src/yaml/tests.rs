@@ -88,12 +88,18 @@ fn a_key_that_stands_twice_is_warned_of() {
 }
 
 #[test]
-fn an_encrypted_value_keeps_its_envelope_and_is_undefined_when_used() {
+fn an_encrypted_value_keeps_its_envelope_and_its_place() {
     let node = load(&Source::new("vars.yml", "a: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\n")).unwrap().unwrap();
     let secret = node.get("a").unwrap();
     assert!(secret.is_vault());
     assert_eq!(secret.as_str(), Some("$ANSIBLE_VAULT;1.1;AES256\n6162\n"));
-    assert!(matches!(secret.to_value(), Value::Undefined(reason) if reason.contains("vars.yml:1:4")));
+    let Value::Str(sealed) = secret.to_value() else { panic!("a text") };
+    assert_eq!(sealed.sealed_at(), Some("vars.yml:1:4"));
+    let emitted = emit(&node.to_value(), &EmitOptions::to_yaml());
+    assert_eq!(emitted, "a: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  6162\n");
+    let json =
+        load_vars(&Source::new("v.json", "{\"a\": {\"__ansible_vault\": \"$ANSIBLE_VAULT;1.1;AES256\\n6162\"}}"));
+    assert!(matches!(json.unwrap().get("a"), Some(Value::Str(text)) if text.sealed_at() == Some("v.json:1:1")));
 }
 
 #[test]

@@ -280,13 +280,6 @@ error: `version` cannot be asked for: there is no terminal
 #[test]
 fn what_is_not_there_yet_is_named() {
     let site = site("    - ping:\n");
-    site.run(&["play", "-i", "inv", "play.yml", "--vault-password-file", "pass"]).refused(
-        5,
-        "\
-error: Ansible Vault is not supported yet
-  = help: decrypt the files first, or give the variables by `-e @FILE`
-",
-    );
     site.run(&["play", "-i", "inv", "play.yml", "-c", "winrm"])
         .refused(5, "error: there is no connection `winrm`\n  = help: known are ssh and local\n");
     site.run(&["play", "-i", "inv", "play.yml", "--output", "jsn"]).refused(

@@ -4,3 +4,4 @@ mod errors;
 mod listings;
 mod outputs;
 mod support;
+mod vault;

@@ -64,7 +64,7 @@ fn waiting(strategy: &str) -> Told {
 
 #[test]
 fn hosts_that_are_free_do_not_wait_for_one_another() {
-    for strategy in ["free", "host_pinned", "ansible.builtin.free"] {
+    for strategy in ["free", "host_pinned", "\"{{ 'free' }}\""] {
         let lines = waiting(strategy).lines();
         for line in ["a wait: changed", "b make: changed", "a once: ok", "b once: ok"] {
             assert!(lines.contains(&line.to_owned()), "{strategy}: {lines:?}");

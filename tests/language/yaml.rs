@@ -33,7 +33,7 @@ fn documents_load_as_in_ansible() {
             if text.contains("!vault") {
                 // without a password Ansible fails when it loads, we when the value is used
                 let value = loaded.unwrap().unwrap().to_value();
-                assert!(value.get("a").unwrap().is_undefined());
+                assert!(matches!(value.get("a"), Some(Value::Str(text)) if text.sealed_at().is_some()));
                 continue;
             }
             let error = loaded.expect_err(text);

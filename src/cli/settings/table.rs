@@ -134,6 +134,43 @@ pub const SETTINGS: &[Setting] = &[
     honoured("skip", &["tags"], &["ANSIBLE_SKIP_TAGS"], "", "Tags to leave out, as `--skip-tags`"),
     honoured("always", &["diff"], &["ANSIBLE_DIFF_ALWAYS"], "false", "Show differences, as `--diff`"),
     honoured("context", &["diff"], &["ANSIBLE_DIFF_CONTEXT"], "3", "Unchanged lines around a difference"),
+    // vault
+    honoured(
+        "vault_password_file",
+        DEFAULTS,
+        &["ANSIBLE_VAULT_PASSWORD_FILE"],
+        "",
+        "A file with the vault password, or a program that prints it, as `--vault-password-file`",
+    ),
+    honoured(
+        "vault_identity_list",
+        DEFAULTS,
+        &["ANSIBLE_VAULT_IDENTITY_LIST"],
+        "",
+        "Vault ids, apart by commas, each as for `--vault-id`",
+    ),
+    honoured("vault_identity", DEFAULTS, &["ANSIBLE_VAULT_IDENTITY"], "default", "The vault id of what has no label"),
+    honoured(
+        "vault_id_match",
+        DEFAULTS,
+        &["ANSIBLE_VAULT_ID_MATCH"],
+        "false",
+        "Try only passwords with the vault id that a file or value was encrypted for",
+    ),
+    honoured(
+        "vault_encrypt_identity",
+        DEFAULTS,
+        &["ANSIBLE_VAULT_ENCRYPT_IDENTITY"],
+        "",
+        "The vault id to encrypt with, as `--encrypt-vault-id`",
+    ),
+    honoured(
+        "vault_encrypt_salt",
+        DEFAULTS,
+        &["ANSIBLE_VAULT_ENCRYPT_SALT"],
+        "",
+        "The salt to encrypt with, for equal results of equal input; random if not set",
+    ),
     // connection
     honoured("transport", DEFAULTS, &["ANSIBLE_TRANSPORT"], "ssh", "How hosts are reached: ssh or local"),
     honoured("remote_user", DEFAULTS, &["ANSIBLE_REMOTE_USER"], "", "Whom to log in as"),
@@ -203,8 +240,6 @@ pub const SETTINGS: &[Setting] = &[
         "Undefined variables are errors",
     ),
     only_default("inject_facts_as_vars", &["ANSIBLE_INJECT_FACT_VARS"], "true", "Facts are variables too"),
-    only_default("vault_password_file", &["ANSIBLE_VAULT_PASSWORD_FILE"], "", "Ansible Vault is not supported yet"),
-    only_default("vault_identity_list", &["ANSIBLE_VAULT_IDENTITY_LIST"], "", "Ansible Vault is not supported yet"),
     // what has no meaning here
     ignored(
         "pipelining",

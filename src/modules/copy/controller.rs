@@ -8,9 +8,7 @@ use crate::host::Failure;
 use crate::modules::file_common::content::Content;
 use crate::modules::file_common::install::Source;
 use crate::template::Context;
-
-/// The first line of a file that is encrypted with vault.
-const VAULT_MARK: &[u8] = b"$ANSIBLE_VAULT;";
+use crate::vault::Keyring;
 
 /// Looks for a file of the controller where Ansible does: in the role, beside the task, beside the playbook.
 pub fn find_source(context: &Context, kind: &str, name: &str) -> Result<PathBuf, Failure> {
@@ -27,16 +25,13 @@ pub fn find_source(context: &Context, kind: &str, name: &str) -> Result<PathBuf,
     })
 }
 
-/// Reads a file of the controller.
-pub fn read_source(path: &Path, decrypt: bool) -> Result<Source, Failure> {
+/// Reads a file of the controller; decrypted if it is encrypted and there is a keyring.
+pub fn read_source(path: &Path, keyring: Option<&Keyring>) -> Result<Source, Failure> {
     let refuse =
         |error: std::io::Error| Failure::new(format!("cannot read {} on the controller: {error}", path.display()));
-    let content = fs::read(path).map_err(refuse)?;
-    if decrypt && content.starts_with(VAULT_MARK) {
-        return Err(Failure::new(format!(
-            "{} is encrypted with vault, and files to copy cannot be decrypted yet; `decrypt: false` copies it as it is",
-            path.display()
-        )));
+    let mut content = fs::read(path).map_err(refuse)?;
+    if let Some(keyring) = keyring {
+        content = keyring.open(path, content)?;
     }
     let mode = fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o7777;
     Ok(Source {

@@ -18,6 +18,7 @@ use crate::modules::file_common::install::{Placement, Seen, Source, plan, see_al
 use crate::modules::file_common::path::{clean, join, parent};
 use crate::modules::file_common::permissions::{Permissions, StateDifference, newborn};
 use crate::modules::{Args, Outcome};
+use crate::vault::Keyring;
 
 use super::read_source;
 
@@ -37,6 +38,7 @@ pub async fn copy(
     placement: &Placement,
     source: &Path,
     contents_only: bool,
+    keyring: Option<&Keyring>,
 ) -> Result<Outcome, Failure> {
     let base = match source.file_name().filter(|_| !contents_only) {
         Some(name) => join(&placement.dest, &name.to_string_lossy()),
@@ -47,11 +49,10 @@ pub async fn copy(
     let inside = join(&base, "x");
     let ((me, permissions), (above, missing), mut seen) =
         futures_util::try_join!(look_self(host, args), look_above(host, &inside, true), see_all(host, &paths))?;
-    let decrypt = args.bool("decrypt");
     let sources: Vec<Option<Source>> = entries
         .iter()
         .map(|(_, entry)| match entry {
-            Entry::File(path) => read_source(path, decrypt).map(Some),
+            Entry::File(path) => read_source(path, keyring).map(Some),
             _ => Ok(None),
         })
         .collect::<Result<_, Failure>>()?;

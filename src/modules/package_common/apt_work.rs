@@ -9,9 +9,12 @@ use super::deb_request::{Question, Seen, Spec, State, Version, missing, preparat
 use super::dnf_options::{command_line, entries};
 use super::tool::Lock;
 
-/// apt says so in its errors alone.
+/// How apt tells that another program holds the lock: in its errors alone.
 const LOCK_WORDS: &str =
     "Could not get lock\\|Unable to lock\\|Unable to acquire the dpkg\\|is locked by another process";
+
+/// The lock of apt, waited for as long as the module apt does by default.
+pub const LOCK: Lock = Lock { code: None, words: LOCK_WORDS, timeout: 60 };
 
 /// What the arguments ask for.
 pub struct Wanted {
@@ -64,7 +67,7 @@ impl Wanted {
             _ if upgrade_all => Some("upgrade --with-new-pkgs"),
             _ => None,
         };
-        let lock = Lock { code: None, words: LOCK_WORDS, timeout: args.int("lock_timeout").unwrap_or(60) };
+        let lock = Lock { timeout: args.int("lock_timeout").unwrap_or(LOCK.timeout), ..LOCK };
         let environment =
             format!("{}export DEBIAN_FRONTEND=noninteractive DEBIAN_PRIORITY=critical\n", preparation(environment));
         Ok(Wanted { args, environment, state, specs, files, urls, upgrade, lock })

@@ -30,6 +30,37 @@ pub fn keys(content: &[u8]) -> Vec<Key> {
         .collect()
 }
 
+/// The bytes of a file, out of their armor if there is one.
+pub fn binary(content: &[u8]) -> Option<Vec<u8>> {
+    let text = String::from_utf8_lossy(content);
+    if !text.contains(BEGIN) {
+        return (!packets(content).is_empty()).then(|| content.to_vec());
+    }
+    let mut bytes = Vec::new();
+    for block in text.split(BEGIN).skip(1) {
+        bytes.extend(decode(block.split_once(END)?.0)?);
+    }
+    Some(bytes)
+}
+
+/// The keyring, out of its armor, without the key that has `id` at the end of its fingerprint or of a subkey's.
+pub fn without(content: &[u8], id: &str) -> Vec<u8> {
+    let bytes = binary(content).unwrap_or_default();
+    let mut blocks: Vec<&[u8]> = Vec::new();
+    let mut rest = bytes.as_slice();
+    let mut start = rest;
+    while let Some((tag, _, next)) = packet(rest) {
+        if tag == PUBLIC_KEY && rest.len() != start.len() {
+            blocks.push(&start[..start.len() - rest.len()]);
+            start = rest;
+        }
+        rest = next;
+    }
+    blocks.push(&start[..start.len() - rest.len()]);
+    blocks.retain(|block| !packets(block).iter().any(|key| key.fingerprint.ends_with(id)));
+    blocks.concat()
+}
+
 /// Headers end at an empty line; a line with `=` in front is a checksum.
 fn decode(armor: &str) -> Option<Vec<u8>> {
     let mut lines = armor.lines().map(str::trim).skip_while(|line| line.is_empty());
@@ -141,6 +172,9 @@ pub mod tests {
             (40, found[0].id.as_str(), false)
         );
         assert_eq!(keys(armored.as_bytes()), found);
+        assert_eq!(without(&[bytes.as_slice(), &bytes].concat(), "AAAA").len(), bytes.len() * 2);
+        assert_eq!(without(armored.as_bytes(), &found[0].id), b"");
+        assert_eq!(binary(armored.as_bytes()), Some(bytes));
     }
 
     #[test]

@@ -150,3 +150,48 @@ fn templates_are_checked_where_they_are_reached() {
         assert_eq!((errors.is_empty(), warnings.is_empty()), (!certain, *certain), "{text}: {errors} / {warnings}");
     }
 }
+
+#[test]
+fn what_cannot_run_in_the_background_is_refused() {
+    let cases = [
+        ("    - copy: {src: a, dest: /b}\n      async: 9\n      poll: 0\n", true),
+        ("    - shell: a\n      async: 9\n      poll: 0\n", false),
+        ("    - copy: {src: a, dest: /b}\n      async: 9\n", false),
+        ("    - copy: {src: a, dest: /b}\n      poll: 0\n", false),
+    ];
+    for (text, refused) in cases {
+        let (errors, _) = judge(&tasks(text), "");
+        assert_eq!(errors.contains("`copy` cannot run in the background"), refused, "{text}: {errors}");
+    }
+}
+
+#[test]
+fn a_filter_in_python_is_named_before_the_run() {
+    let plugin = "def shout(x): return x.upper()\nclass FilterModule:\n  def filters(self): return {'shout': shout}\n";
+    let project = |task: &str, more: &[(&str, &str)]| {
+        let play = format!("- hosts: all\n  roles: [r]\n  tasks:\n    - {task}\n");
+        let role = "- debug: {msg: \"{{ 'x' | quiet }}\"}\n";
+        let own = "{% macro quiet(x) %}{{ x }}{% endmacro %}";
+        let mut files = vec![
+            ("play.yml", play.as_str()),
+            ("filter_plugins/team.py", plugin),
+            ("roles/r/tasks/main.yml", role),
+            ("roles/r/filters/quiet.j2", own),
+            ("roles/r/filter_plugins/q.py", "quiet"),
+        ];
+        files.extend(more);
+        judge(&Project::new(&files), "")
+    };
+    let message = "filter_plugins/team.py`, and plugins in Python cannot run";
+    let (errors, _) = project("debug: {msg: \"{{ 'x' | shout }}\"}", &[]);
+    assert!(errors.contains(message) && errors.contains("filters/shout.j2") && !errors.contains("quiet"), "{errors}");
+    for task in
+        ["debug: {msg: \"{{ 'x' | shout if y else z }}\"}", "debug: {msg: a}\n      when: a | shout == 'A' and b"]
+    {
+        let (errors, warnings) = project(task, &[]);
+        assert!(errors.is_empty() && warnings.contains(message), "{task}: {errors} {warnings}");
+    }
+    let own = [("filters/shout.j2", "{% macro shout(x) %}{{ x | upper }}{% endmacro %}")];
+    let (errors, warnings) = project("debug: {msg: \"{{ 'x' | shout }}\"}", &own);
+    assert!(errors.is_empty() && warnings.is_empty(), "{errors} {warnings}");
+}

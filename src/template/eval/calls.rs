@@ -45,7 +45,12 @@ impl Evaluator<'_> {
         out.into_text().map(Value::from)
     }
 
-    fn call_value(&mut self, function: &Value, arguments: Arguments, caller: Option<Value>) -> Result<Value> {
+    pub(super) fn call_value(
+        &mut self,
+        function: &Value,
+        arguments: Arguments,
+        caller: Option<Value>,
+    ) -> Result<Value> {
         let object = match function {
             Value::Undefined(reason) => return Err(TemplateError::undefined(reason)),
             Value::Object(object) => object.as_any(),

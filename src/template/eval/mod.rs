@@ -158,6 +158,22 @@ impl<'c> Evaluator<'c> {
         self.finish(value)
     }
 
+    /// What a macro of the template gives; `None` if it has none of this name.
+    pub fn macro_value(
+        &mut self,
+        template: &Template,
+        name: &str,
+        positional: Vec<Value>,
+        named: Vec<(Arc<str>, Value)>,
+    ) -> Result<Option<Value>> {
+        self.run_template(template, &mut Output::default())?;
+        let Some(frame) = self.frames.last().cloned() else { return Ok(None) };
+        let Some(function) = frame.get(name) else { return Ok(None) };
+        let value = self.call_value(&function, (positional, named), None)?;
+        let value = self.deep(value)?;
+        self.finish(value).map(Some)
+    }
+
     /// What leaves the evaluation: plain data, functions as their text.
     fn finish(&mut self, value: Value) -> Result<Value> {
         Ok(match value {

@@ -77,6 +77,10 @@ fn combine(call: &Call<'_>) -> Result<Value> {
     let mut out = Map::new();
     for value in &maps {
         check_defined(value)?;
+        // as from a list that is flattened
+        if value.is_null() {
+            continue;
+        }
         let Some(map) = as_map(value)? else {
             return Err(TemplateError::failed(format!(
                 "failed to combine variables, expected dicts but got {}",

@@ -14,6 +14,7 @@ mod text;
 mod time;
 mod units;
 mod values;
+mod vault;
 mod yaml_json;
 
 use std::cmp::Ordering;
@@ -27,9 +28,9 @@ pub use yaml_json::{parse_json, to_compact_json};
 
 use super::call::Entry;
 use super::error::{Result, TemplateError, TemplateErrorKind};
-use super::eval::operators;
-use super::{Context, tests};
-use crate::value::Value;
+use super::eval::{Evaluator, operators};
+use super::{Context, Syntax, parse, tests};
+use crate::value::{Text, Value};
 
 pub type Filter = Entry<Value>;
 
@@ -49,6 +50,7 @@ static TABLES: &[&[Filter]] = &[
     yaml_json::FILTERS,
     time::FILTERS,
     network::FILTERS,
+    vault::FILTERS,
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Filter> {
@@ -84,9 +86,36 @@ pub fn call(context: &Context, name: &str, positional: Vec<Value>, named: Vec<(A
     if tests::find(short).is_some() {
         return tests::call(context, short, positional, named).map(Value::Bool);
     }
+    let bare = name.rsplit('.').next().unwrap_or(name);
+    if let Some(path) = context.search.filter(bare) {
+        return own(context, bare, &path, positional, named);
+    }
     let near = crate::error::nearest(short, by_name().keys().copied());
     let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
     Err(TemplateError::syntax(format!("no filter named '{name}'{hint}")))
+}
+
+/// Applies a team's own filter: the macro `name` of the file. Its text is the result, without newlines at the end.
+fn own(
+    context: &Context,
+    name: &str,
+    path: &std::path::Path,
+    positional: Vec<Value>,
+    named: Vec<(Arc<str>, Value)>,
+) -> Result<Value> {
+    let file = path.to_string_lossy();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| TemplateError::failed(format!("cannot read the filter `{name}` of `{file}`: {error}")))?;
+    let template = parse::file_text(&text, &file, &Syntax::file())?;
+    // a filter that applies itself would never end
+    let context = context.enter(name, &Text::data(text))?;
+    match Evaluator::new(&context, &template.name).macro_value(&template, name, positional, named)? {
+        Some(Value::Str(text)) => Ok(Value::from(text.as_str().trim_end_matches('\n'))),
+        Some(other) => Ok(other),
+        None => Err(TemplateError::failed(format!(
+            "`{file}` has no macro `{name}`: the filter is `{{% macro {name}(value) %}}`"
+        ))),
+    }
 }
 
 /// True if there is a filter (or a test usable as one) of that name.

@@ -89,6 +89,8 @@ fn refuse_others(call: &Call<'_>, known: &[&str]) -> Result<()> {
 }
 
 fn to_yaml(call: &Call<'_>, mut options: EmitOptions) -> Result<Value> {
+    // what came out of an envelope is written as that envelope unless its text is asked for
+    let mut opens = false;
     for (name, value) in &call.named {
         let flag = value.is_truthy();
         let number = value.as_int().and_then(|number| i32::try_from(number).ok());
@@ -103,12 +105,15 @@ fn to_yaml(call: &Call<'_>, mut options: EmitOptions) -> Result<Value> {
             "explicit_end" => options.explicit_end = flag,
             "canonical" => options.canonical = flag,
             // accepted by PyYAML, without meaning here
-            "line_break" | "encoding" | "version" | "tags" | "vault_behavior" | "dump_vault_tags" => {}
+            "line_break" | "encoding" | "version" | "tags" | "vault_behavior" => {}
+            "dump_vault_tags" => opens |= !flag,
             other => return Err(TemplateError::failed(format!("got an unexpected keyword argument '{other}'"))),
         }
     }
     check_defined(call.value()?)?;
-    Ok(Value::from(yaml::emit(&plain(call.value()?)?, &options)))
+    let value = plain(call.value()?)?;
+    let value = if opens { value.without_envelopes() } else { value };
+    Ok(Value::from(yaml::emit(&value, &options)))
 }
 
 /// JSON on one line without blanks.

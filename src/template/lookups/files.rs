@@ -14,6 +14,9 @@ pub static LOOKUPS: &[Lookup] = &[
     entry(&["file"], &["_terms", "lstrip", "rstrip"], "the text of files", |call| {
         terms(call)?.iter().map(|term| file(call, term)).collect()
     }),
+    entry(&["unvault"], &["_terms"], "the text of files that may be encrypted with vault", |call| {
+        terms(call)?.iter().map(|term| Ok(Value::from(read(call, "files", &text_of(term)?)?.1))).collect()
+    }),
     entry(&["fileglob"], &["_terms"], "the files that match a pattern", fileglob),
     entry(&["first_found"], &["_terms", "files", "paths", "skip"], "the first file that exists", first_found),
     entry(
@@ -51,9 +54,7 @@ pub fn read(call: &Call<'_>, kind: &str, name: &str) -> Result<(PathBuf, String)
     let path = call.context.search.find(kind, name).ok_or_else(|| missing(call, kind, name))?;
     let bytes = std::fs::read(&path)
         .map_err(|error| TemplateError::failed(format!("cannot read `{}`: {error}", path.display())))?;
-    if bytes.starts_with(b"$ANSIBLE_VAULT;") {
-        return Err(TemplateError::failed(format!("the file `{}` is encrypted with Ansible Vault", path.display())));
-    }
+    let bytes = call.context.keyring.open(&path, bytes).map_err(|error| TemplateError::from_error(&error))?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok((path, text)),
         Err(_) => Err(TemplateError::failed(format!("the file `{}` is no UTF-8 text", path.display()))),

@@ -41,7 +41,6 @@ static OF_CONTROLLER: &[&[Lookup]] = &[files::LOOKUPS, data::LOOKUPS, commands::
 const REFUSED: &[(&str, &str)] = &[
     ("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost"),
     ("config", "trimtab has no such settings; write the value as a variable"),
-    ("unvault", "decrypt the file with `trimtab vault view`, or load it with `include_vars`"),
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Lookup> {

@@ -70,7 +70,8 @@ fn files_are_found_by_role_and_playbook() {
             ("lookup('file', 'one.txt', lstrip=true)", "'role'"),
             ("lookup('file', 'one.txt', rstrip=false)", "'  role\\n\\n'"),
             ("lookup('file', 'no.txt')", "error: the lookup `file` failed: the file `no.txt` was not found in "),
-            ("lookup('file', 'secret.txt')", "error: the lookup `file` failed: the file"),
+            ("lookup('file', 'secret.txt')", "error: the lookup `file` failed: cannot decrypt `"),
+            ("lookup('unvault', 'one.txt')", "'  role\\n\\n'"),
             ("query('fileglob', 'conf.d/*.conf') | map('basename') | list", "['a.conf', 'b.conf']"),
             ("query('fileglob', '*.nope')", "[]"),
             (

@@ -1,0 +1,110 @@
+//! Texts, and what is to be done with them before they are used: nothing, rendering, or decrypting.
+
+use std::sync::Arc;
+
+/// A string, and what is to be done with it before it is used.
+#[derive(Clone)]
+pub struct Text {
+    text: Arc<str>,
+    nature: Nature,
+}
+
+#[derive(Clone)]
+enum Nature {
+    Data,
+    Template,
+    /// The text is an envelope of Ansible Vault, to be decrypted when it is used.
+    Sealed(Arc<str>),
+    /// The text came out of this envelope.
+    Opened(Arc<str>),
+}
+
+impl Text {
+    /// Plain data: never templated.
+    pub fn data(text: impl Into<Arc<str>>) -> Self {
+        Text { text: text.into(), nature: Nature::Data }
+    }
+
+    /// Text written by the user: a template if it contains `{{`, `{%` or `{#`.
+    pub fn written(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let nature = if has_template_marks(&text) { Nature::Template } else { Nature::Data };
+        Text { text, nature }
+    }
+
+    /// An envelope of Ansible Vault, as the user wrote it at `place`; opened when it is used.
+    pub fn sealed(envelope: impl Into<Arc<str>>, place: impl Into<Arc<str>>) -> Self {
+        Text { text: envelope.into(), nature: Nature::Sealed(place.into()) }
+    }
+
+    /// What came out of an envelope: plain data that can be told from other data.
+    pub fn opened(text: impl Into<Arc<str>>, envelope: impl Into<Arc<str>>) -> Self {
+        Text { text: text.into(), nature: Nature::Opened(envelope.into()) }
+    }
+
+    /// The text; of a sealed one the envelope.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// True if the text is to be rendered, or opened, when it is used.
+    pub fn is_template(&self) -> bool {
+        matches!(self.nature, Nature::Template | Nature::Sealed(_))
+    }
+
+    /// Where a sealed text was written; `None` for any other.
+    pub fn sealed_at(&self) -> Option<&str> {
+        match &self.nature {
+            Nature::Sealed(place) => Some(place),
+            _ => None,
+        }
+    }
+
+    /// The envelope of a text that is sealed or was; `None` for any other.
+    pub fn envelope(&self) -> Option<&str> {
+        match &self.nature {
+            Nature::Sealed(_) => Some(&self.text),
+            Nature::Opened(envelope) => Some(envelope),
+            Nature::Data | Nature::Template => None,
+        }
+    }
+
+    /// The same text as plain data; what is sealed stays so.
+    pub(super) fn into_data(self) -> Text {
+        match self.nature {
+            Nature::Sealed(_) => self,
+            _ => Text { nature: Nature::Data, ..self },
+        }
+    }
+
+    /// The same text without its envelope, if it came out of one.
+    pub(super) fn without_envelope(self) -> Text {
+        match self.nature {
+            Nature::Opened(_) => Text { nature: Nature::Data, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// True if Jinja2 would find something to do in `text`.
+pub fn has_template_marks(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|pair| matches!(pair, b"{{" | b"{%" | b"{#"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Value;
+
+    #[test]
+    fn a_sealed_text_stays_sealed_until_it_is_used() {
+        let sealed = Value::Str(Text::sealed("$ANSIBLE_VAULT;1.1;AES256\n6162\n", "vars.yml:1:4"));
+        for value in [sealed.clone(), sealed.clone().into_data(), Value::list(vec![sealed])] {
+            assert!(value.has_templates());
+        }
+        let opened = Text::opened("secret", "$ANSIBLE_VAULT;…");
+        assert_eq!((opened.is_template(), opened.envelope()), (false, Some("$ANSIBLE_VAULT;…")));
+        let Value::Str(data) = Value::Str(opened).into_data() else { panic!("a text") };
+        assert_eq!((data.as_str(), data.envelope()), ("secret", None));
+    }
+}
