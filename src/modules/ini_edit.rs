@@ -196,9 +196,8 @@ impl Work<'_> {
         let mut values = self.request.values.clone();
         let mut done = vec![false; self.lines.len()];
         let mut bare = false;
-        for (at, done) in done.iter_mut().enumerate() {
-            let line = self.lines[at].clone();
-            let Some(found) = self.find(&option, &line) else { continue };
+        for (at, line) in self.lines.clone().iter().enumerate() {
+            let Some(found) = self.find(&option, line) else { continue };
             if let Some(which) = values.iter().position(|value| value == found.value) {
                 let value = values.remove(which);
                 let new = if value.is_empty() && self.request.allow_no_value {
@@ -208,10 +207,10 @@ impl Work<'_> {
                     format!("{option}{}{value}\n", self.request.separator)
                 };
                 self.update(&option, at, new);
-                *done = true;
+                done[at] = true;
             } else if self.request.values.is_empty() && self.request.allow_no_value {
                 self.update(&option, at, format!("{option}\n"));
-                *done = true;
+                done[at] = true;
                 bare = true;
                 break;
             }

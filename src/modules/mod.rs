@@ -44,6 +44,8 @@ mod find;
 mod firewall;
 mod fstab;
 mod getent;
+mod git;
+mod git_plan;
 mod group;
 mod group_by;
 mod host_keys;
@@ -68,6 +70,7 @@ mod package;
 mod package_common;
 mod package_facts;
 mod packet_steering;
+mod pam_limits;
 mod pause;
 mod ping;
 mod programs;
@@ -76,8 +79,11 @@ mod reboot;
 mod replace;
 mod rpm_key;
 mod script;
+mod seboolean;
+mod selinux;
 mod service;
 mod service_cpus;
+mod service_facts;
 mod set_fact;
 mod set_stats;
 mod setup;
@@ -93,6 +99,7 @@ mod tempfile;
 mod template;
 #[cfg(test)]
 pub(crate) mod testing;
+mod timezone;
 mod unit;
 mod user;
 mod user_key;
@@ -149,6 +156,7 @@ pub const MODULES: &[&Module] = &[
     &find::MODULE,
     &firewall::MODULE,
     &getent::MODULE,
+    &git::MODULE,
     &group::MODULE,
     &group_by::MODULE,
     &hostname::MODULE,
@@ -166,6 +174,7 @@ pub const MODULES: &[&Module] = &[
     &package::MODULE,
     &package_facts::MODULE,
     &packet_steering::MODULE,
+    &pam_limits::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &raw::MODULE,
@@ -173,8 +182,11 @@ pub const MODULES: &[&Module] = &[
     &replace::MODULE,
     &rpm_key::MODULE,
     &script::MODULE,
+    &seboolean::MODULE,
+    &selinux::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
+    &service_facts::MODULE,
     &set_fact::MODULE,
     &set_stats::MODULE,
     &setup::MODULE,
@@ -185,6 +197,7 @@ pub const MODULES: &[&Module] = &[
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
+    &timezone::MODULE,
     &user::MODULE,
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
