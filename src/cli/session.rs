@@ -15,7 +15,7 @@ use crate::engine::event::Event;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
-use crate::engine::play::Run;
+use crate::engine::play::{Reload, Run};
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
@@ -43,6 +43,8 @@ pub struct Fleet {
     /// What `--limit` allows; `None`: all hosts.
     pub limit: Option<HashSet<HostId>>,
     pub sources: Vec<PathBuf>,
+    /// Reads the inventory once more.
+    pub reload: Reload,
     pub extra: Arc<Map>,
     pub load: LoadOptions,
 }
@@ -73,7 +75,7 @@ impl Session {
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
+        let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
@@ -86,7 +88,7 @@ impl Session {
             keyring,
             ..LoadOptions::default()
         };
-        Ok(Fleet { inventory, limit, sources, extra, load })
+        Ok(Fleet { inventory, limit, sources, reload, extra, load })
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
@@ -95,7 +97,7 @@ impl Session {
         given: &[String],
         extra: &Arc<Map>,
         keyring: &Arc<Keyring>,
-    ) -> Result<(Inventory, Vec<PathBuf>)> {
+    ) -> Result<(Inventory, Vec<PathBuf>, Reload)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -122,13 +124,15 @@ impl Session {
         if inventory.hosts().next().is_none() {
             self.ui.warning("No inventory was parsed, only implicit localhost is available");
         }
-        let sources = sources
+        let paths = sources
             .iter()
             .map(
                 |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
             )
             .collect();
-        Ok((inventory, sources))
+        let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
+        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        Ok((inventory, paths, reload))
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -308,7 +312,8 @@ impl Session {
             // the receiver lives as long as this function
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
-        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let inventory = Arc::new(fleet.inventory);
+        let run = Run::new(options, fleet.load, inventory, fleet.reload, vars, sender, Box::new(prompt::ask));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()

@@ -53,6 +53,10 @@ impl Walker {
         if for_all || elsewhere || self.play.strict {
             self.wait_for_all(&position).await;
         }
+        if self.play.in_order && !for_all {
+            let (host, hosts) = (self.host, self.play.hosts.clone());
+            self.wait_until(|course, _| course.is_turn_of(host, &hosts, &position)).await;
+        }
         if self.play.course.is_stopped() {
             return;
         }
@@ -133,7 +137,7 @@ impl Walker {
         }
     }
 
-    fn is_once(&self, task: &Arc<Task>, position: &[u32]) -> bool {
+    pub(super) fn is_once(&self, task: &Arc<Task>, position: &[u32]) -> bool {
         let add_host =
             matches!(&task.action, crate::playbook::TaskAction::Module(module) if module.bare_name() == "add_host");
         if add_host {
@@ -150,6 +154,11 @@ impl Walker {
         let stamp = self.play.stamp(position.to_vec());
         let scope = self.scope(task, &stamp, true, Map::new(), 0);
         scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()).unwrap_or(false)
+    }
+
+    /// True unless hosts do a task one after another, and it is another's turn.
+    pub(super) fn has_turn(&self, position: &[u32]) -> bool {
+        !self.play.in_order || self.play.course.is_turn_of(self.host, &self.play.hosts, position)
     }
 
     async fn wait_for_all(&mut self, position: &[u32]) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::host::{Failure, FailureKind};
-use crate::modules::{Action, EngineAction};
+use crate::modules::{Action, EngineAction, Module};
 use crate::playbook::{Block, Task, TaskAction, Written};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::{Delta, TaskScope};
@@ -222,7 +222,11 @@ impl Walker {
         let after = self.growth.cursor.clone();
         let position = after.position();
         let granted = self.is_granted(&position);
-        if must_be_alone(&task) {
+        let engine_action = match &task.action {
+            TaskAction::Module(Module { action: Action::Engine(action), .. }) => Some(*action),
+            _ => None,
+        };
+        if engine_action.is_none() && must_be_alone(&task) {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
             }
@@ -233,12 +237,23 @@ impl Walker {
         if reads_controller(&task) && self.controller_changes(self.window.len()) {
             return Grown::Blocked(Blocked::Value);
         }
+        if let Some(action) = engine_action
+            && action != EngineAction::Meta
+            && self.is_once(&task, &position)
+        {
+            if !granted {
+                let empty = self.window.is_empty();
+                return Grown::Blocked(if empty { Blocked::Barrier(position) } else { Blocked::Alone });
+            }
+            if self.play.course.chosen(&self.play.hosts, &position) != Some(self.host) {
+                // another host includes it, for itself alone
+                return Grown::Yes;
+            }
+        }
         let stamp = self.play.stamp(position);
         let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
         let context = scope.context();
-        if let TaskAction::Module(module) = &task.action
-            && let Action::Engine(action) = module.action
-        {
+        if let Some(action) = engine_action {
             return self.grow_engine_action(action, task, scope, after, before);
         }
         let items = match looping::loop_of(&task, &context) {
@@ -513,6 +528,10 @@ impl Walker {
         }
         if !self.window.is_empty() {
             return Grown::Blocked(Blocked::Alone);
+        }
+        if name == "refresh_inventory" && !self.play.free && !self.is_granted(&position) {
+            // what other hosts' tasks do before may change what is read
+            return Grown::Blocked(Blocked::Barrier(position));
         }
         let result = match super::steer::meta(&name) {
             Some(steer) => TaskResult { steer: Some(steer), ..outcome },
