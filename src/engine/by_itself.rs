@@ -50,7 +50,9 @@ impl Walker {
         let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
         // where each host goes its own way, none waits for another's turn
         let elsewhere = elsewhere && !self.play.free;
-        if for_all || elsewhere || self.play.strict {
+        // no host may still be at the task before one that only so many may run
+        let throttled = task.settings.throttle.is_some() && !self.play.free;
+        if for_all || elsewhere || throttled || self.play.strict {
             self.wait_for_all(&position).await;
         }
         if self.play.in_order && !for_all {
