@@ -13,6 +13,22 @@ pub trait Read {
     fn parse(&self, response: &Response) -> Result<Self::Answer, Failure>;
 }
 
+/// A question as it was asked before, and its bare answer.
+#[derive(Debug, Clone)]
+pub struct Asked(pub Query);
+
+impl Read for Asked {
+    type Answer = Response;
+
+    fn query(&self) -> Query {
+        self.0.clone()
+    }
+
+    fn parse(&self, response: &Response) -> Result<Response, Failure> {
+        Ok(response.clone())
+    }
+}
+
 /// The text of a small kernel file (`/proc/sys/…`, `/sys/…`), or `None` if it does not exist.
 #[derive(Debug, Clone)]
 pub struct KernelFile(pub String);
