@@ -73,6 +73,27 @@ impl Query {
         }
     }
 
+    /// An answer in a few words, for people.
+    pub fn brief(&self, response: &Response) -> String {
+        if !response.success() {
+            return "nothing".to_owned();
+        }
+        if let Query::Attributes { path, follow } = self
+            && let Ok(Some(found)) = (Attributes { path: path.clone(), follow: *follow }).parse(response)
+        {
+            return found.to_string();
+        }
+        let text = match self {
+            Query::Unit(_) => UNIT_STATE.iter().filter_map(|key| property(response, key)).collect::<Vec<_>>().join(" "),
+            _ => response.text().trim().to_owned(),
+        };
+        match (text.contains('\n') || text.chars().count() > 60, text.is_empty()) {
+            (true, _) => format!("{} bytes", response.stdout.len()),
+            (false, true) => "nothing in it".to_owned(),
+            (false, false) => format!("`{text}`"),
+        }
+    }
+
     /// The request that asks it.
     pub(crate) fn verb(&self) -> Verb {
         match self {
@@ -102,8 +123,7 @@ impl fmt::Display for Query {
         match self {
             Query::Line(path) => formatter.write_str(path),
             Query::Content(path) => write!(formatter, "content of {path}"),
-            Query::Attributes { path, .. } => write!(formatter, "owner, mode or kind of {path}"),
-            Query::Stat { path, .. } => write!(formatter, "attributes of {path}"),
+            Query::Attributes { path, .. } | Query::Stat { path, .. } => write!(formatter, "attributes of {path}"),
             Query::Checksum { path, .. } => write!(formatter, "checksum of {path}"),
             Query::Unit(name) => write!(formatter, "unit {name}"),
             Query::Script { footprint, .. } => write!(formatter, "{footprint}"),

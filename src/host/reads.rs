@@ -151,6 +151,18 @@ impl FileAttributes {
     }
 }
 
+/// For people: `file 0644 root:root 5 bytes`.
+impl std::fmt::Display for FileAttributes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let FileAttributes { kind, mode, owner, group, size, target, .. } = self;
+        match kind {
+            FileKind::Link => write!(formatter, "link to {target}, of {owner}:{group}"),
+            FileKind::File => write!(formatter, "file {mode:04o} {owner}:{group} {size} bytes"),
+            other => write!(formatter, "{} {mode:04o} {owner}:{group}", other.state()),
+        }
+    }
+}
+
 /// Asks for the attributes of a path; `None` if nothing is there.
 #[derive(Debug, Clone)]
 pub struct Attributes {

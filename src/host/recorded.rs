@@ -72,8 +72,9 @@ impl RecordedChange {
     fn deviation(&self, now: &[Response], expect_after: bool) -> String {
         let wrong = self.observations.iter().zip(now).find_map(|(seen, now)| {
             let expected = if expect_after { Some(&seen.after) } else { seen.before.as_ref() }?;
-            (!seen.query.agrees(expected, now))
-                .then(|| format!("{}: expected {}, found {}", seen.query, brief(expected), brief(now)))
+            (!seen.query.agrees(expected, now)).then(|| {
+                format!("{}: expected {}, found {}", seen.query, seen.query.brief(expected), seen.query.brief(now))
+            })
         });
         wrong.unwrap_or_else(|| self.what.clone())
     }
@@ -139,20 +140,6 @@ fn reversed(difference: &Difference) -> Difference {
         before: difference.after.clone(),
         after: difference.before.clone(),
         withheld: difference.withheld.clone(),
-    }
-}
-
-/// An answer in a few words.
-fn brief(response: &Response) -> String {
-    if !response.success() {
-        return "nothing".to_owned();
-    }
-    let text = response.text();
-    let text = text.trim();
-    match (text.contains('\n') || text.chars().count() > 60, text.is_empty()) {
-        (true, _) => format!("{} bytes", response.stdout.len()),
-        (false, true) => "nothing in it".to_owned(),
-        (false, false) => format!("`{text}`"),
     }
 }
 
