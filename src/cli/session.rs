@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::journal::Recording;
 use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
@@ -16,6 +17,7 @@ use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
 use crate::engine::play::Run;
+use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
@@ -186,6 +188,7 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            records: None,
         };
         Ok(options)
     }
@@ -294,7 +297,9 @@ impl Session {
         plays: Vec<Arc<Play>>,
         playbooks: &[(String, usize)],
         format: &report::Format,
+        recording: Recording,
     ) -> Result<u8> {
+        let journalist = self.record(recording, &fleet.sources, options.check)?;
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -309,6 +314,9 @@ impl Session {
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        if let Some(journalist) = &journalist {
+            run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -350,14 +358,19 @@ impl Session {
         };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
-        match ended {
+        let ended = match ended {
             Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
                 Ok(INTERRUPTED)
             }
+        };
+        if let Some(journalist) = journalist {
+            let code = ended.as_ref().map_or_else(|error| error.kind().exit_code(), |code| *code);
+            journalist.close(code)?;
         }
+        ended
     }
 }
 

@@ -537,8 +537,11 @@ pub(super) fn unknown_task(task: &Task, reason: &str) -> TaskResult {
         ("msg".into(), Value::from(format!("unknown until applied: {reason}"))),
     ]);
     let mut result = TaskResult::new(super::result::Status::Unknown, map);
-    let names = pending(task, Part::Single).names;
-    Arc::make_mut(&mut result.additions).unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
+    let pending = pending(task, Part::Single);
+    let with_reason = |name: String| (name, reason.to_owned());
+    let additions = Arc::make_mut(&mut result.additions);
+    additions.unknown = pending.names.into_iter().map(with_reason).collect();
+    additions.unknown_facts = pending.own_facts.into_iter().map(|name| with_reason(name.to_owned())).collect();
     result
 }
 

@@ -252,6 +252,13 @@ impl Port {
         touched
     }
 
+    /// What the questions of these effects have been answered so far, where they were asked.
+    pub fn known(&self, identity: &Arc<Identity>, effects: &[(Query, Response)]) -> Vec<Option<Response>> {
+        let state = self.state();
+        let answer = |query: &Query| state.answers.get(&(Arc::clone(identity), query.clone()));
+        effects.iter().map(|(query, _)| answer(query).map(|response| Response::clone(response))).collect()
+    }
+
     /// How often something was asked or waited for so far.
     pub fn activity(&self) -> u64 {
         self.state().activity
