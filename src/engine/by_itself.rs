@@ -16,6 +16,7 @@ use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
 use super::grow::{register, task_info, unknown_task};
+use super::handler::HandlerId;
 use super::lane::Lane;
 use super::looping;
 use super::options::Options;
@@ -82,6 +83,9 @@ impl Walker {
                     // what the one host found out counts for all; it alone reports it
                     let additions = Arc::clone(&result.additions);
                     self.adopt(&run.stamp, &additions);
+                    if task.is_handler {
+                        self.notified.remove(HandlerId::of(&task));
+                    }
                     self.growth.cursor = run.after.clone();
                     if result.is_fatal() {
                         let rescued = result.status != Status::Unreachable && run.after.is_rescuable();
@@ -356,7 +360,8 @@ impl Walker {
             item: label.map(str::to_owned),
             no_log: call.settings.no_log,
         });
-        let concluded = match run_alone(Arc::clone(&call), &lane, record).await {
+        let ended = run_alone(Arc::clone(&call), &lane, record).await;
+        let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
                 Ok(unknown(&call, &reason))

@@ -19,7 +19,7 @@ use super::conclude::{conclude, unknown};
 use super::cursor::Cursor;
 use super::event::Event;
 use super::exchange::Staged;
-use super::handler::{HandlerId, Handlers};
+use super::handler::{Handlers, Notified};
 use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
@@ -71,7 +71,7 @@ pub struct Walker {
     pub(super) alone: Option<(Arc<Task>, Cursor)>,
     /// The play has no further task for this host.
     pub(super) at_end: bool,
-    pub(super) notified: HashSet<HandlerId>,
+    pub(super) notified: Notified,
     /// How many failures of others, that are failures of all, this host has followed.
     pub(super) followed: usize,
     /// The way on from the last result that was handed on.
@@ -118,14 +118,20 @@ impl Walker {
             runtime,
             window: VecDeque::new(),
             last_after: Cursor::new(sections.clone()),
-            growth: Growth { cursor: Cursor::new(sections), rest: None, handlers, ended_roles: Arc::default() },
+            growth: Growth {
+                cursor: Cursor::new(sections),
+                rest: None,
+                handlers,
+                flushed: None,
+                ended_roles: Arc::default(),
+            },
             followed: 0,
             failed_at: Vec::new(),
             ran_roles: HashSet::new(),
             blocked: None,
             alone: None,
             at_end: false,
-            notified: HashSet::new(),
+            notified: Notified::default(),
             staged: Vec::new(),
             next_slot: 0,
             gifts: 0,
@@ -288,7 +294,7 @@ impl Walker {
     fn end_slot(&mut self, index: usize, ended: Ended) {
         let slot = &self.window[index];
         let Some(call) = slot.call.clone() else { return };
-        let concluded = match ended {
+        let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
                 Ok(unknown(&call, &reason))
