@@ -27,6 +27,7 @@ use crate::ui::Ui;
 use crate::value::Map;
 use crate::vars::RunVars;
 use crate::vault::Keyring;
+use crate::yaml::{self, DuplicateKeys};
 
 /// ansible-playbook's exit code when it is interrupted.
 const INTERRUPTED: u8 = 99;
@@ -53,6 +54,12 @@ impl Session {
     /// Says what settings had no meaning.
     pub fn begin(ui: Ui, settings: Settings, surroundings: Surroundings, verbose: u8) -> Result<Session> {
         let verbosity = settings.number("verbosity")?.min(9) as u8;
+        yaml::set_duplicate_keys(match settings.text("duplicate_dict_key").as_deref() {
+            Some("error") => DuplicateKeys::Error,
+            Some("ignore") => DuplicateKeys::Ignore,
+            Some("warn") | None => DuplicateKeys::Warn,
+            Some(_) => return Err(settings.wants("duplicate_dict_key", "warn, error or ignore")),
+        });
         let mut session = Session { ui, settings, surroundings, verbosity: verbosity.saturating_add(verbose) };
         for warning in std::mem::take(&mut session.settings.warnings) {
             session.ui.warning(&warning);

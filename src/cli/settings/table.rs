@@ -351,11 +351,12 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_INVENTORY_UNPARSED_FAILED"],
         "An inventory that cannot be read is always an error",
     ),
-    ignored(
+    honoured(
         "duplicate_dict_key",
         DEFAULTS,
         &["ANSIBLE_DUPLICATE_YAML_DICT_KEY"],
-        "A key that stands twice is a warning",
+        "warn",
+        "What a key is that stands twice in a mapping: warn, error or ignore",
     ),
     ignored("executable", DEFAULTS, &["ANSIBLE_EXECUTABLE"], "The host's own shell is used"),
     ignored("become_exe", ESCALATION, &["ANSIBLE_BECOME_EXE"], "Set `ansible_become_exe`"),
