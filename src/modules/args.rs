@@ -161,6 +161,14 @@ impl Args {
             .unwrap_or_default()
     }
 
+    /// The same, without these.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Args {
+        let mut map = self.map.clone();
+        map.retain(|name, _| !name.as_str().is_some_and(|name| names.contains(&name)));
+        Args { map }
+    }
+
     /// All that is set, in the order of the table; then what only [`ANY_NAME`] allows, as it was given.
     pub fn map(&self) -> &Map {
         &self.map

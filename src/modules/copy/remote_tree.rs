@@ -313,6 +313,7 @@ impl Merge<'_> {
                 group: String::new(),
                 size: 0,
                 target: String::new(),
+                names: 1,
             };
             let after = wanted.on(&before, self.me.umask);
             let target = join(self.dest, path);
