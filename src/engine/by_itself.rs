@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::host::{Failure, FailureKind};
+use crate::modules::EngineAction;
 use crate::playbook::{Task, Written};
 use crate::template::Context;
 use crate::value::{Interruption, Map, Value};
@@ -15,7 +16,7 @@ use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
-use super::grow::{register, task_info, unknown_task};
+use super::grow::{engine_action, register, task_info, unknown_task};
 use super::handler::HandlerId;
 use super::lane::Lane;
 use super::looping;
@@ -96,6 +97,13 @@ impl Walker {
                 OnceTurn::Run | OnceTurn::Wait => {}
             }
         }
+        if let Some(action) = engine_action(&task) {
+            let result = self.act_by_itself(action, &run);
+            if for_all {
+                self.play.course.once_done(&position, Arc::new(result));
+            }
+            return;
+        }
         self.growth.cursor = run.after.clone();
         let result = match (early, limit) {
             (Some(result), _) => self.hand_on(&run, Part::Single, None, Done::without_module(result)),
@@ -120,6 +128,16 @@ impl Walker {
         if elsewhere {
             self.wait_until_past(&position).await;
         }
+    }
+
+    /// An include or a `meta` that one host alone does.
+    fn act_by_itself(&mut self, action: EngineAction, run: &Arc<TaskRun>) -> TaskResult {
+        let before = self.growth.clone();
+        let scope = self.scope(&run.task, &run.stamp, true, Map::new(), 0);
+        self.grow_engine_action(action, Arc::clone(&run.task), scope, run.after.clone(), &before);
+        let result = self.window.back().and_then(|slot| slot.result().cloned());
+        self.commit();
+        result.unwrap_or_else(|| TaskResult::new(Status::Ok, Map::new()))
     }
 
     /// A loop that cannot be evaluated: skipped if a condition is false anyway.

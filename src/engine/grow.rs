@@ -19,7 +19,7 @@ use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
 
 /// Whether the window grew.
-enum Grown {
+pub(super) enum Grown {
     Yes,
     /// Not now, for this reason.
     Blocked(Blocked),
@@ -222,7 +222,10 @@ impl Walker {
         let after = self.growth.cursor.clone();
         let position = after.position();
         let granted = self.is_granted(&position);
-        if must_be_alone(&task) {
+        let engine_action = engine_action(&task);
+        // how the host is reached means nothing to what the engine does itself
+        let alone = if engine_action.is_some() { task.settings.run_once.is_some() } else { must_be_alone(&task) };
+        if alone {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
             }
@@ -236,9 +239,7 @@ impl Walker {
         let stamp = self.play.stamp(position);
         let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
         let context = scope.context();
-        if let TaskAction::Module(module) = &task.action
-            && let Action::Engine(action) = module.action
-        {
+        if let Some(action) = engine_action {
             return self.grow_engine_action(action, task, scope, after, before);
         }
         let items = match looping::loop_of(&task, &context) {
@@ -431,7 +432,7 @@ impl Walker {
     }
 
     /// Includes, imports and meta: done by the engine, without the host.
-    fn grow_engine_action(
+    pub(super) fn grow_engine_action(
         &mut self,
         action: EngineAction,
         task: Arc<Task>,
@@ -519,6 +520,17 @@ impl Walker {
             None => TaskResult::failed(format!("invalid meta action requested: {name}")),
         };
         self.push_ended(task, scope, after, before, result)
+    }
+}
+
+/// What the engine itself is to do, if the task is of that kind.
+pub(super) fn engine_action(task: &Task) -> Option<EngineAction> {
+    match &task.action {
+        TaskAction::Module(module) => match module.action {
+            Action::Engine(action) => Some(action),
+            Action::Module(_) => None,
+        },
+        _ => None,
     }
 }
 

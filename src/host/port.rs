@@ -91,8 +91,9 @@ impl Port {
         let mut state = self.state();
         let question = (Arc::clone(identity), query.clone());
         if let Some(response) = state.answers.get(&question).cloned() {
-            let aliased = response.aliased;
-            state.reads.entry(slot).or_default().push((question, aliased));
+            let reads = state.reads.entry(slot).or_default();
+            let aliased = response.aliased || reads.iter().any(|(_, aliased)| *aliased);
+            reads.push((question, aliased));
             drop(state);
             if aliased {
                 // scripts of the same invocation went the same way, though they cannot tell

@@ -330,7 +330,15 @@ const OF_CONTROLLER: &[&str] = &[
     "validate_argument_spec",
 ];
 
+/// The modules of Ansible whose `diff` is a list, even of one.
+const LISTING_DIFFERENCES: &[&str] = &["apt_repository", "blockinfile", "copy", "lineinfile", "template"];
+
 impl Module {
+    /// True if `diff` of its result is a list, even of one difference.
+    pub fn lists_differences(&self) -> bool {
+        LISTING_DIFFERENCES.contains(&self.bare_name())
+    }
+
     /// False for a module that does its work on the controller alone.
     pub fn asks_the_host(&self) -> bool {
         matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
