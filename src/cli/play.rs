@@ -1,4 +1,4 @@
-//! `trimtab play` and `trimtab check`: run playbooks, as ansible-playbook does.
+//! `trimtab play`: runs playbooks, as ansible-playbook does.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -135,6 +135,8 @@ pub struct Task {
     pub place: Place,
     pub name: Option<Written>,
     pub action: TaskAction,
+    /// Where the action is named.
+    pub action_place: Place,
     /// Arguments as written: `key=value` text is parsed, `args:` is merged in.
     pub args: Map,
     /// Where each argument stands, for those that were written as YAML.

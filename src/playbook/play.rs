@@ -38,6 +38,24 @@ pub fn load_playbook(path: &Path, options: &LoadOptions) -> Result<Vec<Arc<Play>
     loader.finish(plays)
 }
 
+/// Loads a playbook as far as it can be: the plays that are understood, and all that is wrong.
+pub(super) fn load_what_can_be(path: &Path, options: &LoadOptions) -> (Vec<Arc<Play>>, Vec<Error>) {
+    let path = absolute(path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let plays = loader.playbook(&path, None, &Imported::default());
+    let plays = loader.keep(plays).unwrap_or_default();
+    (plays, loader.errors)
+}
+
+/// As [`load_what_can_be`], of a text.
+pub(super) fn load_what_can_be_of(source: &Arc<Source>, options: &LoadOptions) -> (Vec<Arc<Play>>, Vec<Error>) {
+    let path = absolute(&source.path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let plays = yaml::load(source).and_then(|root| loader.entries(source, root.as_ref(), &path, &Imported::default()));
+    let plays = loader.keep(plays).unwrap_or_default();
+    (plays, loader.errors)
+}
+
 /// Loads plays from a text that is no file (the command line's); its path tells the directory.
 pub fn load_plays(source: &Arc<Source>, options: &LoadOptions) -> Result<Vec<Arc<Play>>> {
     let path = absolute(&source.path);

@@ -159,9 +159,15 @@ impl Loader<'_> {
         let RoleRequest { name, place, own, params, from, is_include, is_static } = request;
         let found = self.find_role(&name, &place, around)?;
         let path = &found.path;
-        let defaults = self.role_variables(&found, "defaults", from.defaults_from.as_deref(), &place)?;
-        let vars = self.role_variables(&found, "vars", from.vars_from.as_deref(), &place)?;
-        let (meta, dependency_nodes) = self.meta(&found, &place)?;
+        // what is wrong in one file hides nothing that is wrong in another
+        let defaults = self.role_variables(&found, "defaults", from.defaults_from.as_deref(), &place);
+        let defaults = self.keep(defaults).unwrap_or_default();
+        let vars = self.role_variables(&found, "vars", from.vars_from.as_deref(), &place);
+        let vars = self.keep(vars).unwrap_or_default();
+        let meta = self.meta(&found, &place);
+        let (meta, dependency_nodes) = self.keep(meta).unwrap_or_default();
+        let specs = self.argument_specs(&found, &place, meta.argument_specs);
+        let specs = self.keep(specs).flatten();
         let mut parents: Vec<Arc<Role>> = around.role.iter().cloned().collect();
         parents.extend(around.role.iter().flat_map(|role| role.parents.iter().cloned()));
         let identity = identity(path, &own, &params, &from, is_include);
@@ -180,7 +186,7 @@ impl Loader<'_> {
             allow_duplicates: if is_include { from.allow_duplicates } else { meta.allow_duplicates },
             public: from.public.unwrap_or(is_static),
             identity,
-            argument_specs: self.argument_specs(&found, &place, meta.argument_specs)?.map(Arc::new),
+            argument_specs: specs.map(Arc::new),
         };
         let settings = Arc::new(own.below(&around.settings, Level::Apart));
         let as_parent = Arc::new(bare);
@@ -196,7 +202,7 @@ impl Loader<'_> {
                     let request = loader.role_entry(node, &inner)?;
                     loader.role(request, &inner)
                 });
-                let loaded = result?;
+                let Some(loaded) = self.keep(result) else { continue };
                 dependencies.push(loaded.role);
                 items.extend(loaded.items);
                 handlers.extend(loaded.handlers);
@@ -217,12 +223,14 @@ impl Loader<'_> {
             argument_specs: as_parent.argument_specs.clone(),
             ..*as_parent
         });
-        let body = self.role_body(&role, &settings, &from)?;
-        items.push(Item::Block(Arc::new(body)));
-        if let Some(file) = self.role_file(&role, "handlers", from.handlers_from.as_deref())? {
+        let body = self.role_body(&role, &settings, &from);
+        items.extend(self.keep(body).map(|body| Item::Block(Arc::new(body))));
+        let file = self.role_file(&role, "handlers", from.handlers_from.as_deref());
+        if let Some(file) = self.keep(file).flatten() {
             let around = inside(&role, &settings, true);
             let place = role.place.clone();
-            handlers.extend(self.items_of_file(&file, &place, &around)?);
+            let loaded = self.items_of_file(&file, &place, &around);
+            handlers.extend(self.keep(loaded).unwrap_or_default());
         }
         Ok(LoadedRole { role, items, handlers })
     }

@@ -1,5 +1,6 @@
 //! The built program as people use it: what it prints, where, and its exit code.
 
+mod check;
 mod errors;
 mod listings;
 mod outputs;
