@@ -12,7 +12,7 @@ use super::session::{Fleet, Session, hosts_of};
 use super::settings::{Settings, Surroundings};
 use crate::error::{Error, Kind, Result};
 use crate::playbook::check::{Findings, Survey};
-use crate::playbook::{Play, TagSelection};
+use crate::playbook::{Play, TagSelection, playbook_of_collection};
 use crate::ui::Ui;
 
 #[derive(Debug, Default, Clone, Args)]
@@ -49,6 +49,8 @@ pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Resul
             plays.extend(survey.below(path));
         } else if path.exists() {
             plays.extend(survey.playbook(path));
+        } else if let Some(path) = playbook_of_collection(text, &load) {
+            plays.extend(survey.playbook(&path));
         } else {
             survey.error(Error::usage(format!("there is no playbook `{text}`")));
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::collections::{collection_around, split_full_name};
 use super::include::file_names;
 use super::keywords::{self, Holds, On};
 use super::load::{Around, LoadOptions, Loader, absolute, shown};
@@ -156,8 +157,14 @@ impl Loader<'_> {
         self.play_vars = vec![Arc::new(outer.vars.clone())];
         self.play_vars_files = Vec::new();
         let name = self.static_name(&written, &own, &around)?;
-        let path = absolute(&directory.join(&name));
+        let full_name = split_full_name(&name);
+        let in_collection = full_name.as_ref().and_then(|(collection, short)| self.playbook_in(collection, short));
+        let path = in_collection.unwrap_or_else(|| absolute(&directory.join(&name)));
         if !path.is_file() {
+            if let Some((collection, _)) = full_name.filter(|_| !name.ends_with(".yml") && !name.ends_with(".yaml")) {
+                let error = Error::input(format!("there is no playbook `{name}`")).at(&file.place);
+                return Err(self.about_collection(&collection, error, "playbooks"));
+            }
             let there = file_names(path.parent().unwrap_or(directory));
             let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             return Err(Error::input(format!("there is no playbook `{}`", shown(&path).display()))
@@ -225,6 +232,14 @@ impl Loader<'_> {
                     .at(&new.place)
                     .hint("keep `remote_user`"),
             );
+        }
+        // in a playbook of a collection short names are those of the collection first
+        if let Some(collection) = collection_around(directory) {
+            let mut names = own.collections.as_deref().cloned().unwrap_or_default();
+            if !names.contains(&collection) {
+                names.insert(0, collection);
+            }
+            own.collections = Some(Arc::new(names));
         }
         let mut vars = own.task_vars.take().as_deref().cloned().unwrap_or_default();
         vars.extend(imported.vars.clone());
