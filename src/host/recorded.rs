@@ -139,6 +139,7 @@ fn reversed(difference: &Difference) -> Difference {
         after_header: difference.before_header.clone(),
         before: difference.after.clone(),
         after: difference.before.clone(),
+        state: difference.state.clone().map(|(before, after)| (after, before)),
         withheld: difference.withheld.clone(),
     }
 }
