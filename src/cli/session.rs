@@ -325,6 +325,15 @@ impl Session {
             // the receiver lives as long as this function
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
+        let mut left: usize = playbooks.iter().map(|(_, plays)| plays).sum();
+        let left: Vec<usize> = playbooks
+            .iter()
+            .map(|(_, plays)| {
+                left -= plays;
+                left
+            })
+            .filter(|left| *left > 0)
+            .collect();
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
@@ -337,7 +346,7 @@ impl Session {
         let limit = fleet.limit;
         let mut teller = Teller::default();
         let ended = runtime.block_on(async {
-            let mut work = tokio::spawn(async move { run_plays(&run, &plays, limit.as_ref()).await });
+            let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
                 tokio::select! {
                     biased;
