@@ -135,11 +135,7 @@ impl Walker {
 
     /// Adds variables to the host, and to what others may know of it.
     pub(super) fn adopt(&mut self, stamp: &Stamp, additions: &Arc<Additions>) {
-        let empty = additions.facts.is_none()
-            && additions.set_facts.is_none()
-            && additions.include_vars.is_none()
-            && additions.role.is_none();
-        if empty {
+        if additions.is_empty() {
             return;
         }
         Arc::make_mut(&mut self.runtime).apply(additions);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::host::{Failure, FailureKind};
-use crate::modules::{Action, EngineAction, Module};
+use crate::modules::{Action, EngineAction};
 use crate::playbook::{Block, Task, TaskAction, Written};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::{Delta, TaskScope};
@@ -222,10 +222,7 @@ impl Walker {
         let after = self.growth.cursor.clone();
         let position = after.position();
         let granted = self.is_granted(&position);
-        let engine_action = match &task.action {
-            TaskAction::Module(Module { action: Action::Engine(action), .. }) => Some(*action),
-            _ => None,
-        };
+        let engine_action = engine_action(&task);
         if engine_action.is_none() && must_be_alone(&task) {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
@@ -541,6 +538,17 @@ impl Walker {
     }
 }
 
+/// What the engine itself is to do, if the task is of that kind.
+fn engine_action(task: &Task) -> Option<EngineAction> {
+    match &task.action {
+        TaskAction::Module(module) => match module.action {
+            Action::Engine(action) => Some(action),
+            Action::Module(_) => None,
+        },
+        _ => None,
+    }
+}
+
 /// True for tasks that read files of the controller: as their source, or as what they include.
 fn reads_controller(task: &Task) -> bool {
     const MODULES: &[&str] =
@@ -592,8 +600,11 @@ pub(super) fn unknown_task(task: &Task, reason: &str) -> TaskResult {
         ("msg".into(), Value::from(format!("unknown until applied: {reason}"))),
     ]);
     let mut result = TaskResult::new(super::result::Status::Unknown, map);
-    let names = pending(task, Part::Single).names;
-    Arc::make_mut(&mut result.additions).unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
+    let pending = pending(task, Part::Single);
+    let with_reason = |name: String| (name, reason.to_owned());
+    let additions = Arc::make_mut(&mut result.additions);
+    additions.unknown = pending.names.into_iter().map(with_reason).collect();
+    additions.unknown_facts = pending.own_facts.into_iter().map(|name| with_reason(name.to_owned())).collect();
     result
 }
 

@@ -6,10 +6,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use crate::connect::Transport;
+use crate::connect::{Identity, Transport};
 use crate::error::Error;
 use crate::host::port::Waiting;
-use crate::host::{Applied, Failure, FailureKind, Host, Port, SlotId};
+use crate::host::{Applied, Change, Failure, FailureKind, Host, Port, SlotId};
 use crate::inventory::HostId;
 use crate::playbook::{Item, Task, Written};
 use crate::value::{Interruption, Map};
@@ -23,6 +23,7 @@ use super::handler::{Handlers, Notified};
 use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
+use super::recorder::Intent;
 use super::result::{Steer, TaskResult};
 use super::send::Renewal;
 use super::window::{Growth, Part, Slot, SlotState, TaskRun};
@@ -332,6 +333,7 @@ impl Walker {
     pub(super) fn settle_slot(&mut self, index: usize, mut result: TaskResult) {
         result = self.with_known_handlers(result, &self.window[index].run.task);
         let slot = &mut self.window[index];
+        self.port.take_back(slot.id);
         if slot.holds {
             self.port.forget_all();
         }
@@ -453,25 +455,52 @@ impl Walker {
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
+                let change = Arc::new(change);
+                if let (Some(recorder), Some(intent)) =
+                    (self.play.run.recorder(), self.intent(&self.window[index], &identity, &change))
+                {
+                    recorder.planned(intent);
+                }
+                if !self.play.run.options.check {
+                    self.drop_from(index + 1);
+                    self.window[index].holds = true;
+                    self.port.imagine(id);
+                }
                 let touched = self.port.take_in(&identity, &change, true);
                 self.drop_touched(index, &touched);
                 self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
                 true
             }
             Some(Waiting::Change { identity, change, check: false }) => {
+                let change = Arc::new(change);
+                let intent = self.intent(&self.window[index], &identity, &change);
                 let touched = self.port.take_in(&identity, &change, false);
                 self.drop_touched(index, &touched);
                 let slot = &mut self.window[index];
                 slot.unconfirmed = true;
                 let retries = slot.call.as_ref().is_some_and(|call| call.retry.is_some());
                 let ahead = change.certain && self.play.run.options.window > 1 && !self.play.strict && !retries;
-                self.staged.push(Staged { slot: id, identity, change });
+                self.staged.push(Staged { slot: id, identity, change, intent, number: None });
                 if ahead {
                     self.port.resolve(id, Ok(Applied::default()));
                 }
                 ahead
             }
         }
+    }
+
+    /// What a recorder is told of a change of a slot; `None` if there is no recorder.
+    fn intent(&self, slot: &Slot, identity: &Arc<Identity>, change: &Arc<Change>) -> Option<Intent> {
+        self.play.run.recorder()?;
+        Some(Intent {
+            host: self.lane.target.name.as_str().into(),
+            task: Arc::clone(&slot.run.info),
+            item: slot.label.clone(),
+            no_log: slot.call.as_ref().is_none_or(|call| call.settings.no_log),
+            identity: Arc::clone(identity),
+            before: self.port.known(identity, &change.effects),
+            change: Arc::clone(change),
+        })
     }
 
     /// Drops the first invocation behind `index` that used an answer which is forgotten, and all behind it.
@@ -529,13 +558,7 @@ impl Walker {
     pub(super) fn scope(&self, task: &Arc<Task>, stamp: &Stamp, granted: bool, local: Map, upto: usize) -> TaskScope {
         let has_any = |delta: &Delta| match delta {
             Delta::Pending(pending) => pending.any || pending.facts || !pending.names.is_empty(),
-            Delta::Known(additions) => {
-                additions.facts.is_some()
-                    || additions.set_facts.is_some()
-                    || additions.include_vars.is_some()
-                    || additions.role.is_some()
-                    || !additions.unknown.is_empty()
-            }
+            Delta::Known(additions) => !additions.is_empty(),
         };
         TaskScope {
             run: Arc::clone(&self.play.run.vars),

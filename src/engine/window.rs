@@ -169,7 +169,7 @@ pub fn pending(task: &Task, part: Part) -> Pending {
             _ => {
                 let returns = || module.returns.iter().map(|(name, _)| *name);
                 pending.facts = returns().any(|name| name == "ansible_facts");
-                pending.own_facts = returns().filter_map(|name| name.strip_prefix("ansible_facts.")).collect();
+                pending.own_facts = module.own_facts().collect();
             }
         },
         TaskAction::Unknown(_) | TaskAction::Template(_) => {
