@@ -25,6 +25,8 @@ pub struct LoadOptions {
     pub roles_path: Vec<PathBuf>,
     /// Directories that hold `ansible_collections`, after `collections/` beside the playbook.
     pub collections_path: Vec<PathBuf>,
+    /// Whether roles keep their variables to themselves where `public` does not say it; `None`: those that are included do.
+    pub private_role_vars: Option<bool>,
     /// Names of imported files and roles may use these.
     pub extra_vars: Arc<Map>,
     /// Opens encrypted files; encrypted values within others stay sealed.

@@ -17,6 +17,8 @@ pub struct RunVars {
     /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
     pub magic: Map,
     pub warnings: Warnings,
+    /// Facts are variables too, not only within `ansible_facts`.
+    pub inject_facts: bool,
     /// Opens what is encrypted with Ansible Vault.
     pub keyring: Arc<Keyring>,
 }
@@ -214,6 +216,9 @@ impl TaskScope {
     /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
     fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let whole = name == "ansible_facts";
+        if !whole && name != "ansible_local" && !self.run.inject_facts {
+            return Ok(None);
+        }
         let Some(bare) = name.strip_prefix("ansible_") else { return self.own_fact(name) };
         if is_about_connection(name) {
             return Ok(None);
@@ -399,8 +404,10 @@ impl Scope for TaskScope {
         add(&self.host.magic);
         add(&self.play.magic);
         add(&self.run.magic);
-        names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
-        names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
+        if self.run.inject_facts {
+            names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
+            names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
+        }
         names.insert("ansible_facts".to_owned());
         names.into_iter().collect()
     }
