@@ -95,9 +95,9 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     }
     let settings = Settings {
         background,
-        check: reach.optional_flag("check_mode", &task.settings.check_mode)?.unwrap_or(options.check),
-        diff: reach.optional_flag("diff", &task.settings.diff)?.unwrap_or(options.diff),
-        no_log: reach.flag("no_log", &task.settings.no_log)?,
+        check: reach.optional_flag("check_mode")?.unwrap_or(options.check),
+        diff: reach.optional_flag("diff")?.unwrap_or(options.diff),
+        no_log: reach.flag("no_log")?,
         verbosity: options.verbosity,
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
@@ -114,8 +114,8 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         settings: Arc::new(settings),
         identity: reach.identity()?,
         register,
-        ignore_errors: reach.flag("ignore_errors", &task.settings.ignore_errors)?,
-        ignore_unreachable: reach.flag("ignore_unreachable", &task.settings.ignore_unreachable)?,
+        ignore_errors: reach.flag("ignore_errors")?,
+        ignore_unreachable: reach.flag("ignore_unreachable")?,
         retry,
         timeout,
         scope,
