@@ -140,7 +140,7 @@ impl Session {
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
-        if inventory.hosts().next().is_none() {
+        if inventory.hosts().next().is_none() && self.settings.flag("localhost_warning")? {
             self.ui.warning("No inventory was parsed, only implicit localhost is available");
         }
         let paths = sources
