@@ -311,7 +311,11 @@ impl Session {
         format: &report::Format,
         recording: Recording,
     ) -> Result<u8> {
-        let journalist = self.record(recording, &fleet.sources, options.check)?;
+        let planner = recording.planner.clone();
+        let journalist = match &planner {
+            Some(_) => None,
+            None => self.record(recording, &fleet.sources, options.check)?,
+        };
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -338,6 +342,9 @@ impl Session {
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
         }
+        if let Some(planner) = &planner {
+            run.record_with(Arc::clone(planner) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -345,6 +352,7 @@ impl Session {
         let ui = &mut self.ui;
         let limit = fleet.limit;
         let mut teller = Teller::default();
+        let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
         let ended = runtime.block_on(async {
             let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
@@ -352,8 +360,10 @@ impl Session {
                     biased;
                     event = events.recv() => match event {
                         Some(event) => {
+                            hear(&event);
                             teller.tell(event, report.as_mut(), ui);
                             while let Ok(event) = events.try_recv() {
+                                hear(&event);
                                 teller.tell(event, report.as_mut(), ui);
                             }
                             ui.flush();
@@ -368,6 +378,7 @@ impl Session {
                 }
             };
             while let Ok(event) = events.try_recv() {
+                hear(&event);
                 teller.tell(event, report.as_mut(), ui);
             }
             ended
