@@ -16,7 +16,7 @@ use crate::engine::event::Event;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
-use crate::engine::play::Run;
+use crate::engine::play::{Reload, Run};
 use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
@@ -46,6 +46,8 @@ pub struct Fleet {
     /// What `--limit` allows; `None`: all hosts.
     pub limit: Option<HashSet<HostId>>,
     pub sources: Vec<PathBuf>,
+    /// Reads the inventory once more.
+    pub reload: Reload,
     pub extra: Arc<Map>,
     pub load: LoadOptions,
 }
@@ -82,13 +84,13 @@ impl Session {
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
+        let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
         let load = self.load_options(&extra, keyring);
-        Ok(Fleet { inventory, limit, sources, extra, load })
+        Ok(Fleet { inventory, limit, sources, reload, extra, load })
     }
 
     /// Where playbooks and roles are looked for, as settings say.
@@ -109,7 +111,7 @@ impl Session {
         given: &[String],
         extra: &Arc<Map>,
         keyring: &Arc<Keyring>,
-    ) -> Result<(Inventory, Vec<PathBuf>)> {
+    ) -> Result<(Inventory, Vec<PathBuf>, Reload)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -136,13 +138,15 @@ impl Session {
         if inventory.hosts().next().is_none() {
             self.ui.warning("No inventory was parsed, only implicit localhost is available");
         }
-        let sources = sources
+        let paths = sources
             .iter()
             .map(
                 |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
             )
             .collect();
-        Ok((inventory, sources))
+        let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
+        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        Ok((inventory, paths, reload))
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -338,7 +342,8 @@ impl Session {
             })
             .filter(|left| *left > 0)
             .collect();
-        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let inventory = Arc::new(fleet.inventory);
+        let run = Run::new(options, fleet.load, inventory, fleet.reload, vars, sender, Box::new(prompt::ask));
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
         }

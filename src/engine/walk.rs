@@ -443,7 +443,11 @@ impl Walker {
         }
         if self.play.strict {
             let position = &slot.run.stamp.position;
-            if index > 0 || !self.play.course.all_reached(position) || self.must_follow(position) {
+            if index > 0
+                || !self.play.course.all_reached(position)
+                || self.must_follow(position)
+                || !self.has_turn(position)
+            {
                 return false;
             }
         }
