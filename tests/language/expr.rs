@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use trimtab::template::{Context, Scope, SearchPath, TemplateErrorKind, Warnings};
+use trimtab::template::{Context, Results, Scope, SearchPath, TemplateErrorKind, Warnings};
 use trimtab::value::{Interruption, Map, Value};
 
 /// Variables of a test.
@@ -181,7 +181,36 @@ const BREADTH_WORDS: &[&str] = &[
     "{{ 'x' | upper('extra') }}",
     "{{ 'x' | replace(nope=1) }}",
     "{{ -l | first }}",
+    "{{ ['a','A','b'] | unique }} {{ ['a','A','b'] | unique(case_sensitive=true) }} {{ users | unique(attribute='groups') | map(attribute='name') | list }}",
 ];
+
+/// Where `jinja2_native = false` gives something else than Ansible 2.16, with the reason.
+const OLD_OURS: &[(&str, &str)] = &[("basename", "there are no tuples"), ("lookup-firstfound-skip", "2.18 skips, too")];
+
+#[test]
+fn templates_give_text_where_the_setting_asks_for_it() {
+    let expr = golden("expr.json");
+    let context = context(&expr["vars"]).with_results(Results::Text);
+    let mut failures = Vec::new();
+    for case in expr["cases"].as_array().expect("cases") {
+        let id = case["id"].as_str().expect("id");
+        let template = case["template"].as_str().expect("template");
+        if id == "lookup-env" || OLD_OURS.iter().any(|(ours, _)| *ours == id) {
+            continue;
+        }
+        let expected = if case["agree"] == Json::Bool(true) { &case["expect"] } else { &case["expect_2_16"] };
+        let result = context.value(&Value::written(template));
+        let same = match (&result, expected.get("error")) {
+            (Ok(value), None) => value.to_json() == expected["value"],
+            (Err(_), Some(_)) => true,
+            _ => false,
+        };
+        if !same {
+            failures.push(format!("{id}: {template}\n  expected: {expected}\n  got: {result:?}"));
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
 
 #[test]
 fn every_filter_test_and_statement_gives_what_ansible_gives() {
