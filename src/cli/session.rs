@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::journal::Recording;
 use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
@@ -16,6 +17,7 @@ use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
 use crate::engine::play::Run;
+use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
@@ -86,19 +88,12 @@ impl Session {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        let load = LoadOptions {
-            roles_path: paths("roles_path"),
-            collections_path: paths("collections_path"),
-            extra_vars: Arc::clone(&extra),
-            keyring,
-            ..LoadOptions::default()
-        };
+        let load = self.load_options(&extra, keyring);
         Ok(Fleet { inventory, limit, sources, extra, load })
     }
 
     /// True if maps of several levels are merged.
-    fn merges_maps(&self) -> Result<bool> {
+    pub fn merges_maps(&self) -> Result<bool> {
         match self.settings.text("hash_behaviour").as_deref() {
             Some("replace") => Ok(false),
             Some("merge") => Ok(true),
@@ -106,8 +101,20 @@ impl Session {
         }
     }
 
+    /// Where playbooks and roles are looked for, as settings say.
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
+        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
+        LoadOptions {
+            roles_path: paths("roles_path"),
+            collections_path: paths("collections_path"),
+            extra_vars: Arc::clone(extra),
+            keyring,
+            ..LoadOptions::default()
+        }
+    }
+
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(
+    pub fn inventory(
         &mut self,
         given: &[String],
         extra: &Arc<Map>,
@@ -210,6 +217,7 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            records: None,
         };
         Ok(options)
     }
@@ -318,7 +326,9 @@ impl Session {
         plays: Vec<Arc<Play>>,
         playbooks: &[(String, usize)],
         format: &report::Format,
+        recording: Recording,
     ) -> Result<u8> {
+        let journalist = self.record(recording, &fleet.sources, options.check)?;
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -338,7 +348,19 @@ impl Session {
             // the receiver lives as long as this function
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
+        let mut left: usize = playbooks.iter().map(|(_, plays)| plays).sum();
+        let left: Vec<usize> = playbooks
+            .iter()
+            .map(|(_, plays)| {
+                left -= plays;
+                left
+            })
+            .filter(|left| *left > 0)
+            .collect();
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        if let Some(journalist) = &journalist {
+            run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -347,7 +369,7 @@ impl Session {
         let limit = fleet.limit;
         let mut teller = Teller::default();
         let ended = runtime.block_on(async {
-            let mut work = tokio::spawn(async move { run_plays(&run, &plays, limit.as_ref()).await });
+            let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
                 tokio::select! {
                     biased;
@@ -380,14 +402,19 @@ impl Session {
         };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
-        match ended {
+        let ended = match ended {
             Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
                 Ok(INTERRUPTED)
             }
+        };
+        if let Some(journalist) = journalist {
+            let code = ended.as_ref().map_or_else(|error| error.kind().exit_code(), |code| *code);
+            journalist.close(code)?;
         }
+        ended
     }
 }
 

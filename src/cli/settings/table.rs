@@ -32,6 +32,7 @@ pub enum Meaning {
 const DEFAULTS: &[&str] = &["defaults"];
 const SSH: &[&str] = &["ssh_connection", "defaults"];
 const ESCALATION: &[&str] = &["privilege_escalation", "defaults"];
+const TRIMTAB: &[&str] = &["trimtab"];
 const INVENTORY: &[&str] = &["inventory", "defaults"];
 
 const fn honoured(
@@ -134,6 +135,14 @@ pub const SETTINGS: &[Setting] = &[
     honoured("skip", &["tags"], &["ANSIBLE_SKIP_TAGS"], "", "Tags to leave out, as `--skip-tags`"),
     honoured("always", &["diff"], &["ANSIBLE_DIFF_ALWAYS"], "false", "Show differences, as `--diff`"),
     honoured("context", &["diff"], &["ANSIBLE_DIFF_CONTEXT"], "3", "Unchanged lines around a difference"),
+    honoured(
+        "journal",
+        TRIMTAB,
+        &["TRIMTAB_JOURNAL"],
+        "",
+        "The file of the journal; `off`: none. Without it `.trimtab/journal.db` where there is a directory `.trimtab`, \
+         else `~/.local/state/trimtab/journal.db`",
+    ),
     // vault
     honoured(
         "vault_password_file",
