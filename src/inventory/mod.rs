@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use group::{Group, GroupId, Host, HostId};
-pub use load::{load, load_with, parse};
+pub use load::{load, load_merging, load_with, parse};
 pub use pattern::{Selection, split_pattern};
 pub use vars_files::load_file as load_vars_file;
 
@@ -70,6 +70,8 @@ pub struct Inventory {
     members: Arc<OnceLock<Value>>,
     /// What is doubtful in the files.
     pub warnings: Vec<Error>,
+    /// Sources that are not there.
+    pub missing: Vec<Error>,
 }
 
 impl Inventory {
@@ -91,6 +93,7 @@ impl Inventory {
             keyring: Arc::clone(keyring),
             members: Arc::default(),
             warnings,
+            missing: Vec::new(),
         };
         inventory.add_implicit_localhost();
         inventory

@@ -64,7 +64,11 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
             vec![found]
         }
         (None, Some(directory)) => files_below(directory, args, context)?,
-        (None, None) => return Err(Failure::new("Could not find file on the Ansible Controller: one of the following is required: file, dir")),
+        (None, None) => {
+            return Err(Failure::new(
+                "Could not find file on the Ansible Controller: one of the following is required: file, dir",
+            ));
+        }
     };
     let mut variables = Map::new();
     for file in &files {
