@@ -2,18 +2,20 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A text that was loaded from a file (or from the command line, then `path` says so).
 #[derive(Debug)]
 pub struct Source {
     pub path: PathBuf,
     pub text: String,
+    /// Where each line begins, once one was asked for: warnings may name every line of a long file.
+    lines: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into() })
+        Arc::new(Source { path: path.into(), text: text.into(), lines: OnceLock::new() })
     }
 
     pub fn path(&self) -> &Path {
@@ -22,7 +24,11 @@ impl Source {
 
     /// Line `number`, counted from 1, without its line end.
     pub fn line(&self, number: u32) -> Option<&str> {
-        self.text.lines().nth(number.checked_sub(1)? as usize)
+        let begins = self.lines.get_or_init(|| {
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1)).collect()
+        });
+        // empty behind the last line end, where no line begins any more
+        self.text[*begins.get(number.checked_sub(1)? as usize)?..].lines().next()
     }
 }
 
@@ -54,5 +60,20 @@ impl fmt::Display for Place {
 impl fmt::Debug for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_str_lines() {
+        for text in ["", "\n", "a", "a\n", "a\r\nb", "a\n\nb\n", "\r\n\r", "ä\nö"] {
+            let source = Source::new("file", text);
+            let lines: Vec<&str> = (1..9).map_while(|number| source.line(number)).collect();
+            assert_eq!(lines, text.lines().collect::<Vec<_>>(), "{text:?}");
+            assert_eq!(source.line(0), None);
+        }
     }
 }

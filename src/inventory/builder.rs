@@ -1,6 +1,7 @@
 //! Puts an inventory together while its files are read, then checks and completes it.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
@@ -18,7 +19,7 @@ struct HostDraft {
     place: Option<Place>,
     vars: Map,
     groups: IndexSet<u32>,
-    inventory_file: Option<PathBuf>,
+    inventory_file: Option<Arc<Path>>,
 }
 
 #[derive(Clone)]
@@ -50,14 +51,18 @@ pub(super) struct Builder {
     hosts: IndexMap<String, HostDraft>,
     groups: IndexMap<String, GroupDraft>,
     /// The file that is being read, absolute.
-    pub(super) current: PathBuf,
+    pub(super) current: Arc<Path>,
     pub(super) warnings: Vec<Error>,
 }
 
 impl Builder {
     pub(super) fn new() -> Builder {
-        let mut builder =
-            Builder { hosts: IndexMap::new(), groups: IndexMap::new(), current: PathBuf::new(), warnings: Vec::new() };
+        let mut builder = Builder {
+            hosts: IndexMap::new(),
+            groups: IndexMap::new(),
+            current: Path::new("").into(),
+            warnings: Vec::new(),
+        };
         builder.groups.insert("all".to_owned(), GroupDraft::new(None));
         builder.groups.insert("ungrouped".to_owned(), GroupDraft::new(None));
         builder.link(GroupId::ALL, GroupId::UNGROUPED);
@@ -92,7 +97,7 @@ impl Builder {
                 if let Some(port) = port {
                     draft.vars.insert("ansible_port".into(), u32::from(port).into());
                 }
-                draft.inventory_file = Some(self.current.clone());
+                draft.inventory_file = Some(Arc::clone(&self.current));
                 self.hosts.insert_full(name.to_owned(), draft).0
             }
         };
@@ -173,13 +178,14 @@ impl Builder {
             let draft = &mut self.hosts[index];
             let in_a_group = draft.groups.iter().any(|group| *group > GroupId::UNGROUPED.0);
             if in_a_group {
-                if draft.groups.shift_remove(&GroupId::UNGROUPED.0) {
-                    self.groups[GroupId::UNGROUPED.index()].hosts.shift_remove(&(index as u32));
-                }
+                draft.groups.shift_remove(&GroupId::UNGROUPED.0);
             } else if draft.groups.insert(GroupId::UNGROUPED.0) {
                 self.groups[GroupId::UNGROUPED.index()].hosts.insert(index as u32);
             }
         }
+        let hosts = &self.hosts;
+        let stays = |host: &u32| hosts[*host as usize].groups.contains(&GroupId::UNGROUPED.0);
+        self.groups[GroupId::UNGROUPED.index()].hosts.retain(stays);
         for name in self.hosts.keys().filter(|name| self.groups.contains_key(*name)) {
             let words = format!("`{name}` is the name of a group and of a host; a pattern `{name}` means the host");
             self.warnings.push(match &self.hosts[name].place {
@@ -189,7 +195,8 @@ impl Builder {
         }
         let groups = self.groups.into_iter().map(|(name, draft)| group(name, draft)).collect::<Vec<_>>();
         let groups = with_depths(groups);
-        let hosts = self.hosts.into_iter().map(|(name, draft)| host(name, draft, &groups)).collect();
+        let mut shared = Shared::default();
+        let hosts = self.hosts.into_iter().map(|(name, draft)| host(name, draft, &groups, &mut shared)).collect();
         (hosts, groups.into_iter().map(Arc::new).collect(), self.warnings)
     }
 }
@@ -207,19 +214,45 @@ fn group(name: String, draft: GroupDraft) -> Group {
     }
 }
 
-fn host(name: String, draft: HostDraft, groups: &[Group]) -> Arc<Host> {
-    let mut vars = Map::with_capacity(draft.vars.len() + 2);
-    if let Some(file) = &draft.inventory_file {
-        vars.insert("inventory_file".into(), file.to_string_lossy().as_ref().into());
-        let directory = file.parent().unwrap_or(Path::new(""));
-        vars.insert("inventory_dir".into(), directory.to_string_lossy().as_ref().into());
+/// What many hosts have in common, worked out once.
+#[derive(Default)]
+struct Shared {
+    /// The groups of hosts by those that name them.
+    orders: HashMap<DirectGroups, Arc<[GroupId]>>,
+    /// `inventory_file` and `inventory_dir` by the file.
+    origins: HashMap<Arc<Path>, [(Value, Value); 2]>,
+}
+
+/// The groups that name a host, ascending.
+type DirectGroups = Box<[u32]>;
+
+impl Shared {
+    fn order(&mut self, direct: &IndexSet<u32>, groups: &[Group]) -> Arc<[GroupId]> {
+        let mut key: DirectGroups = direct.iter().copied().collect();
+        key.sort_unstable();
+        let order = || merge_order(direct.iter().map(|group| GroupId(*group)), |id| &groups[id.index()]).into();
+        Arc::clone(self.orders.entry(key).or_insert_with(order))
     }
+
+    fn origin(&mut self, file: &Arc<Path>) -> [(Value, Value); 2] {
+        let text = |path: &Path| Value::from(path.to_string_lossy().as_ref());
+        let origin = || {
+            let directory = file.parent().unwrap_or(Path::new(""));
+            [("inventory_file".into(), text(file)), ("inventory_dir".into(), text(directory))]
+        };
+        self.origins.entry(Arc::clone(file)).or_insert_with(origin).clone()
+    }
+}
+
+fn host(name: String, draft: HostDraft, groups: &[Group], shared: &mut Shared) -> Arc<Host> {
+    let mut vars = Map::with_capacity(draft.vars.len() + 2);
+    vars.extend(draft.inventory_file.iter().flat_map(|file| shared.origin(file)));
     vars.extend(draft.vars);
     Arc::new(Host {
         name: name.into(),
         place: draft.place,
         implicit: false,
-        groups: merge_order(draft.groups.into_iter().map(GroupId), |id| &groups[id.index()]),
+        groups: shared.order(&draft.groups, groups),
         vars: Arc::new(vars),
         inventory_file: draft.inventory_file,
     })

@@ -57,7 +57,7 @@ impl Reader<'_> {
         if text.is_empty() || text.starts_with(['#', ';']) {
             return Ok(());
         }
-        let indent = line.find(text).unwrap_or(0);
+        let indent = text.as_ptr().addr() - line.as_ptr().addr();
         let place = |offset: usize| Place::new(self.source, number, line[..indent + offset].chars().count() as u32 + 1);
         if text.starts_with('[')
             && let Some((name, kind)) = section_header(text)

@@ -49,7 +49,7 @@ pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<K
 /// beside it and nothing in it is encrypted.
 pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
     let mut loading = Loading::new(&Arc::default(), &Arc::default());
-    loading.builder.current = source.path.clone();
+    loading.builder.current = source.path.as_path().into();
     read_text_of(source, &mut loading)?;
     Ok(loading.finish())
 }
@@ -88,7 +88,7 @@ fn expand_home(source: &str) -> PathBuf {
 }
 
 fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
-    builder.current = PathBuf::from(list);
+    builder.current = Path::new(list).into();
     let source = Source::new("-i", list);
     let mut column = 1;
     for item in list.split(',') {
@@ -132,7 +132,7 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
 }
 
 fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
-    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).into();
     if is_script(path) {
         return script::read(&mut loading.builder);
     }
