@@ -351,10 +351,19 @@ fn work_that_hosts_share_does_not_grow_with_them() {
         let layers = |id| inventory.host_layers(id).unwrap();
         let maps: HashSet<_> =
             inventory.hosts().flat_map(|(id, _)| layers(id)).map(|(_, map)| Arc::as_ptr(&map)).collect();
-        assert_eq!(maps.len(), count + 4, "a map for each host and each file of {count} hosts");
+        assert_eq!(maps.len(), 5, "a map for each file and the inventory itself of {count} hosts");
         let read: usize = inventory.beside_inventory.iter().map(|directory| directory.count_read()).sum();
         assert_eq!(read, 4, "files that were read for {count} hosts");
     }
+}
+
+#[test]
+fn the_hosts_of_a_range_share_their_variables() {
+    let inventory = parse(&Source::new("hosts", "h[1:500]:2222 a=1 b=2\n[g]\nh[1:499] c=3\n")).unwrap();
+    let maps: HashSet<_> = inventory.hosts().map(|(_, host)| Arc::as_ptr(&host.vars)).collect();
+    assert_eq!(maps.len(), 2);
+    let values = |host| ["ansible_port", "a", "c"].map(|name| var(&inventory, host, name)).join(" ");
+    assert_eq!((values("h1"), values("h500")), ("2222 1 3".to_owned(), "2222 1 -".to_owned()));
 }
 
 #[test]
