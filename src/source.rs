@@ -9,21 +9,35 @@ use std::sync::{Arc, OnceLock};
 pub struct Source {
     pub path: PathBuf,
     pub text: String,
+    /// It was encrypted: nothing of it may be shown.
+    pub is_secret: bool,
     /// Where each line begins, once one was asked for: warnings may name every line of a long file.
     lines: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into(), lines: OnceLock::new() })
+        Source::with(path.into(), text.into(), false)
+    }
+
+    /// A text that stood in an encrypted file.
+    pub fn secret(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
+        Source::with(path.into(), text.into(), true)
+    }
+
+    fn with(path: PathBuf, text: String, is_secret: bool) -> Arc<Source> {
+        Arc::new(Source { path, text, is_secret, lines: OnceLock::new() })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Line `number`, counted from 1, without its line end.
+    /// Line `number`, counted from 1, without its line end; `None` if it may not be shown.
     pub fn line(&self, number: u32) -> Option<&str> {
+        if self.is_secret {
+            return None;
+        }
         let begins = self.lines.get_or_init(|| {
             std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1)).collect()
         });

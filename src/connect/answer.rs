@@ -293,10 +293,18 @@ impl<'a> Answers<'a> {
         {
             response.stdout.pop();
         }
-        response.aliased |= surely_aliased(verb);
+        response.aliased |=
+            surely_aliased(verb) || matches!(verb, Verb::Stat { .. } if has_more_names(&response.stdout));
         *self.responses.get_mut(index)? = response;
         Some(())
     }
+}
+
+/// True if a `stat` answer is of a file with several names (hard links).
+fn has_more_names(answer: &[u8]) -> bool {
+    let mut fields = answer.split(|byte| *byte == b'\t');
+    let is_directory = fields.next() == Some(b"d");
+    !is_directory && fields.nth(8).is_some_and(|links| links.len() > 1 || links > &b"1"[..])
 }
 
 fn tail(bytes: &[u8]) -> &[u8] {
