@@ -79,12 +79,15 @@ pub fn show(session: &mut Session, args: ShowArgs) -> Result<u8> {
     } else if args.yaml {
         format(&tree(&fleet)?, true)
     } else {
-        return list_to(session, args.output.as_deref(), &fleet).map(|()| 0);
+        list_to(session, args.output.as_deref(), &fleet)?;
+        super::leave_memory(fleet);
+        return Ok(0);
     };
     match &args.output {
         Some(file) => std::fs::write(file, text).map_err(|error| cannot_write(file, &error))?,
         None => session.ui.raw(&text),
     }
+    super::leave_memory(fleet);
     Ok(0)
 }
 

@@ -76,6 +76,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
             listing::playbook(&mut session.ui, path, plays, &args, &fleet, &tags)?;
         }
+        super::leave_memory((fleet, playbooks, plays));
         return Ok(0);
     }
     begun?;
