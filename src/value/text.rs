@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Value;
+
 /// A string, and what is to be done with it before it is used.
 #[derive(Clone)]
 pub struct Text {
@@ -17,6 +19,8 @@ enum Nature {
     Sealed(Arc<str>),
     /// The text came out of this envelope.
     Opened(Arc<str>),
+    /// The text spells this list or map.
+    Spelling(Arc<Value>),
 }
 
 impl Text {
@@ -42,6 +46,20 @@ impl Text {
         Text { text: text.into(), nature: Nature::Opened(envelope.into()) }
     }
 
+    /// What a template gave that has a list or map written around it, as in `[{{ a }}, {{ b }}]`: to whoever wants a text
+    /// it is this text, to whoever wants a list or map it is that value, as all such results were before Ansible 2.19.
+    pub fn spelling(text: impl Into<Arc<str>>, value: Value) -> Self {
+        Text { text: text.into(), nature: Nature::Spelling(Arc::new(value)) }
+    }
+
+    /// The list or map that the text spells, if it was made to.
+    pub fn spelled(&self) -> Option<&Value> {
+        match &self.nature {
+            Nature::Spelling(value) => Some(value),
+            _ => None,
+        }
+    }
+
     /// The text; of a sealed one the envelope.
     pub fn as_str(&self) -> &str {
         &self.text
@@ -65,14 +83,14 @@ impl Text {
         match &self.nature {
             Nature::Sealed(_) => Some(&self.text),
             Nature::Opened(envelope) => Some(envelope),
-            Nature::Data | Nature::Template => None,
+            Nature::Data | Nature::Template | Nature::Spelling(_) => None,
         }
     }
 
-    /// The same text as plain data; what is sealed stays so.
+    /// The same text as plain data; what is sealed stays so, and what spells a value goes on to.
     pub(super) fn into_data(self) -> Text {
         match self.nature {
-            Nature::Sealed(_) => self,
+            Nature::Sealed(_) | Nature::Spelling(_) => self,
             _ => Text { nature: Nature::Data, ..self },
         }
     }

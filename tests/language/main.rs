@@ -9,6 +9,7 @@ mod flow;
 mod free_form;
 mod generated;
 mod inventory;
+mod lenient;
 mod own_filters;
 mod play_flow;
 mod roles;
