@@ -7,7 +7,9 @@ mod compat;
 mod doc;
 mod doc_markdown;
 mod extra_vars;
+mod history;
 mod inventory;
+mod journal;
 mod keyring;
 mod listing;
 mod magic;
@@ -18,6 +20,7 @@ mod run;
 mod scope;
 mod session;
 pub mod settings;
+mod undo;
 mod vault;
 mod version;
 
@@ -50,6 +53,12 @@ enum Command {
     Check(check::CheckArgs),
     /// Runs one module on hosts
     Run(run::AdHocArgs),
+    /// Lists what runs changed, from the journal
+    History(history::HistoryArgs),
+    /// Shows a run of the journal with its changes
+    Show(history::ShowArgs),
+    /// Takes back what a run changed
+    Undo(undo::UndoArgs),
     /// Shows an inventory
     Inventory(inventory::ShowArgs),
     /// Encrypts and decrypts files and values as ansible-vault does
@@ -102,6 +111,9 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         // it shows of settings what there is to show by itself
         Command::Check(_) => 0,
         Command::Run(args) => args.verbosity.verbose,
+        Command::History(args) => args.verbosity.verbose,
+        Command::Show(args) => args.verbosity.verbose,
+        Command::Undo(args) => args.verbosity.verbose,
         Command::Inventory(args) => args.verbosity.verbose,
         Command::Vault(args) => args.verbose(),
         Command::Doc(args) => args.verbosity.verbose,
@@ -112,6 +124,9 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         Command::Play(args) => play::play(&mut session, args),
         Command::Check(args) => check::check(&mut session, args, Vec::new()),
         Command::Run(args) => run::run(&mut session, args),
+        Command::History(args) => history::history(&mut session, &args),
+        Command::Show(args) => history::show(&mut session, &args),
+        Command::Undo(args) => undo::undo(&mut session, args),
         Command::Inventory(args) => inventory::show(&mut session, args),
         Command::Vault(args) => vault::run(&mut session, args),
         Command::Doc(args) => doc::show(&mut session, args),

@@ -217,6 +217,20 @@ fn unreachable_hosts_and_no_hosts_have_ansibles_exit_codes() {
 }
 
 #[test]
+fn a_playbook_behind_one_that_failed_is_not_begun() {
+    let play = |task: &str| format!("- hosts: all\n  gather_facts: false\n  tasks:\n    - {task}\n");
+    let site = given()
+        .file("hosts", LOCAL)
+        .file("some-fail.yml", &play("fail: {msg: no}\n      when: inventory_hostname == 'web1'"))
+        .file("fine.yml", &play("debug: {msg: was here}"));
+    let ended = site.run(&["play", "-i", "hosts", "some-fail.yml", "fine.yml"]);
+    assert_eq!(ended.code, 2);
+    assert!(!ended.stdout.contains("was here"), "{}", ended.stdout);
+    let ended = site.run(&["play", "-i", "hosts", "fine.yml", "some-fail.yml"]);
+    assert!(ended.stdout.contains("was here"), "{}", ended.stdout);
+}
+
+#[test]
 fn colours_are_only_for_those_who_want_them() {
     let site =
         given().file("inv", LOCAL).file("play.yml", "- hosts: web1\n  gather_facts: false\n  tasks:\n    - ping:\n");
