@@ -58,6 +58,7 @@ pub struct PlayArgs {
 /// Runs the playbooks, or lists what is in them.
 pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
+    session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
         [] => session.settings.text(key).into_iter().collect(),

@@ -25,6 +25,8 @@ pub struct LoadOptions {
     pub roles_path: Vec<PathBuf>,
     /// Directories that hold `ansible_collections`, after `collections/` beside the playbook.
     pub collections_path: Vec<PathBuf>,
+    /// Keywords of plays that do not have them.
+    pub play_defaults: Arc<Vec<(&'static str, Value)>>,
     /// Names of imported files and roles may use these.
     pub extra_vars: Arc<Map>,
     /// Opens encrypted files; encrypted values within others stay sealed.
