@@ -9,6 +9,7 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::runtime::Additions;
 
 use super::perform::Call;
+use super::play::Addition;
 use super::result::{Status, Steer, TaskResult};
 
 /// Concludes an invocation. Interrupted if a value that the task's keywords need is not there yet.
@@ -88,8 +89,13 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
             map.insert("ansible_facts".into(), variables.clone().into());
             additions.include_vars = Some(variables);
         }
-        Effect::AddHost { name, groups, variables } => steer = Some(Steer::AddHost { name, groups, variables }),
-        Effect::GroupBy { group, parents } => steer = Some(Steer::GroupBy { group, parents }),
+        Effect::AddHost { name, groups, variables } => {
+            steer = Some(Steer::Add(Addition::Host { name, groups, variables }));
+        }
+        Effect::GroupBy { group, parents } => {
+            let host = Arc::clone(&call.scope.host.name);
+            steer = Some(Steer::Add(Addition::Group { host, group, parents }));
+        }
         Effect::Stats { data, per_host, aggregate } => steer = Some(Steer::Stats { data, per_host, aggregate }),
     }
     if status == Status::Failed {
