@@ -101,6 +101,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     }
     let settings = Settings {
         background,
+        time_limit: timeout,
         check: reach.optional_flag("check_mode", &task.settings.check_mode)?.unwrap_or(options.check),
         diff: reach.optional_flag("diff", &task.settings.diff)?.unwrap_or(options.diff),
         no_log: reach.flag("no_log", &task.settings.no_log)?,
@@ -362,15 +363,18 @@ async fn run_module(call: &Call, host: &Host) -> Result<Outcome, Failure> {
     let modules::Action::Module(run) = call.module.action else {
         return Err(Failure::new(format!("`{}` cannot be used here", call.module.bare_name())));
     };
-    match call.timeout {
-        None => run(invocation).await,
-        Some(limit) => tokio::time::timeout(limit, run(invocation)).await.unwrap_or_else(|_| {
-            Err(Failure::new(format!(
-                "The {} action failed to execute in the expected time frame ({}) and was terminated",
-                call.module.bare_name(),
-                limit.as_secs()
-            ))
-            .with("timedout", object([("period", Value::from(limit.as_secs() as i64))])))
-        }),
+    let Some(limit) = call.timeout else { return run(invocation).await };
+    // its time begins when everything before it has ended
+    host.turn().await?;
+    let begun = std::time::Instant::now();
+    match tokio::time::timeout(limit, run(invocation)).await {
+        // while a host works, nobody looks at the clock
+        Ok(ended) if begun.elapsed() < limit => ended,
+        _ => Err(Failure::new(format!(
+            "The {} action failed to execute in the expected time frame ({}) and was terminated",
+            call.module.bare_name(),
+            limit.as_secs()
+        ))
+        .with("timedout", object([("period", Value::from(limit.as_secs() as i64))]))),
     }
 }

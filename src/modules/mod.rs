@@ -299,6 +299,8 @@ pub struct Settings {
     pub only_looks: bool,
     /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
     pub background: Option<std::time::Duration>,
+    /// `timeout`: commands that run longer are ended.
+    pub time_limit: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
     /// Changes that this run takes back or makes again.

@@ -73,9 +73,9 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
 
 /// The items of `with_<name>`. The terms are rendered already; what is no list is the only term.
 pub fn lookup(context: &Context, name: &str, terms: Value) -> Result<Vec<Value>> {
-    let terms = match terms {
+    let terms = match terms.spelled() {
         Value::List(items) => items.to_vec(),
-        other => vec![other],
+        other => vec![other.clone()],
     };
     run(context, name, terms, Vec::new()).map(Option::unwrap_or_default).map_err(|(error, _)| error)
 }
