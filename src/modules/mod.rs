@@ -36,13 +36,17 @@ pub mod engine_actions;
 mod execution;
 mod fail;
 #[cfg(test)]
+mod fake_programs;
+#[cfg(test)]
 mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
 mod find;
 mod firewall;
+mod firewalld;
 mod fstab;
+mod get_url;
 mod getent;
 mod git;
 mod git_plan;
@@ -54,6 +58,7 @@ mod include_vars;
 mod ini_edit;
 mod ini_file;
 mod io_scheduler;
+mod iptables;
 mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
@@ -73,6 +78,8 @@ mod packet_steering;
 mod pam_limits;
 mod pause;
 mod ping;
+mod pip;
+mod pip_version;
 mod programs;
 mod raw;
 mod reboot;
@@ -100,13 +107,17 @@ mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod timezone;
+mod unarchive;
 mod unit;
+mod uri;
+mod uri_body;
 mod user;
 mod user_key;
 mod user_plan;
 mod validate_argument_spec;
 mod wait_for;
 mod wait_for_connection;
+pub(crate) mod web;
 mod yum;
 mod yum_repository;
 
@@ -155,6 +166,8 @@ pub const MODULES: &[&Module] = &[
     &file::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &firewalld::MODULE,
+    &get_url::MODULE,
     &getent::MODULE,
     &git::MODULE,
     &group::MODULE,
@@ -163,6 +176,7 @@ pub const MODULES: &[&Module] = &[
     &include_vars::MODULE,
     &ini_file::MODULE,
     &io_scheduler::MODULE,
+    &iptables::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
@@ -177,6 +191,7 @@ pub const MODULES: &[&Module] = &[
     &pam_limits::MODULE,
     &pause::MODULE,
     &ping::MODULE,
+    &pip::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
     &replace::MODULE,
@@ -198,6 +213,8 @@ pub const MODULES: &[&Module] = &[
     &tempfile::MODULE,
     &template::MODULE,
     &timezone::MODULE,
+    &unarchive::MODULE,
+    &uri::MODULE,
     &user::MODULE,
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
