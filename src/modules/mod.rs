@@ -6,9 +6,11 @@
 
 mod accounts;
 mod add_host;
+mod alternatives;
 mod apt;
 mod apt_key;
 mod apt_repository;
+mod archive;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -30,6 +32,10 @@ mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod docker_client;
+mod docker_container;
+mod docker_image;
+mod docker_options;
 mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
@@ -42,10 +48,12 @@ mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
+mod filesystem;
 mod find;
 mod firewall;
 mod firewalld;
 mod fstab;
+mod gem;
 mod get_url;
 mod getent;
 mod git;
@@ -65,17 +73,35 @@ mod kernel_parameters;
 mod kernel_write;
 mod known_hosts;
 mod lineinfile;
+mod lvg;
+mod lvol;
 mod machine;
+mod make;
 mod modprobe;
 mod mount;
+mod mysql_client;
+mod mysql_db;
+mod mysql_info;
+mod mysql_privileges;
+mod mysql_query;
+mod mysql_replication;
+mod mysql_user;
+mod mysql_variables;
 mod network_device;
 mod nic_queues;
+mod npm;
+mod openssl_csr;
+mod openssl_files;
+mod openssl_privatekey;
 pub mod outcome;
 mod package;
 mod package_common;
 mod package_facts;
 mod packet_steering;
 mod pam_limits;
+mod pamd;
+mod parted;
+mod patch;
 mod pause;
 mod ping;
 mod pip;
@@ -98,6 +124,8 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod storage_look;
+mod synchronize;
 mod sysctl;
 mod systemd_service;
 mod sysv;
@@ -118,6 +146,7 @@ mod validate_argument_spec;
 mod wait_for;
 mod wait_for_connection;
 pub(crate) mod web;
+mod x509_certificate;
 mod yum;
 mod yum_repository;
 
@@ -135,9 +164,11 @@ use crate::template::Context;
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
     &add_host::MODULE,
+    &alternatives::MODULE,
     &apt::MODULE,
     &apt_key::MODULE,
     &apt_repository::MODULE,
+    &archive::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &async_status::MODULE,
@@ -154,6 +185,8 @@ pub const MODULES: &[&Module] = &[
     &debug::MODULE,
     &dnf5::MODULE,
     &dnf::MODULE,
+    &docker_container::MODULE,
+    &docker_image::MODULE,
     &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -164,9 +197,11 @@ pub const MODULES: &[&Module] = &[
     &fail::MODULE,
     &fetch::MODULE,
     &file::MODULE,
+    &filesystem::MODULE,
     &find::MODULE,
     &firewall::MODULE,
     &firewalld::MODULE,
+    &gem::MODULE,
     &get_url::MODULE,
     &getent::MODULE,
     &git::MODULE,
@@ -182,13 +217,28 @@ pub const MODULES: &[&Module] = &[
     &kernel_parameters::MODULE,
     &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &lvg::MODULE,
+    &lvol::MODULE,
+    &make::MODULE,
     &modprobe::MODULE,
     &mount::MODULE,
+    &mysql_db::MODULE,
+    &mysql_info::MODULE,
+    &mysql_query::MODULE,
+    &mysql_replication::MODULE,
+    &mysql_user::MODULE,
+    &mysql_variables::MODULE,
     &nic_queues::MODULE,
+    &npm::MODULE,
+    &openssl_csr::MODULE,
+    &openssl_privatekey::MODULE,
     &package::MODULE,
     &package_facts::MODULE,
     &packet_steering::MODULE,
     &pam_limits::MODULE,
+    &pamd::MODULE,
+    &parted::MODULE,
+    &patch::MODULE,
     &pause::MODULE,
     &ping::MODULE,
     &pip::MODULE,
@@ -208,6 +258,7 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &synchronize::MODULE,
     &sysctl::MODULE,
     &systemd_service::MODULE,
     &tempfile::MODULE,
@@ -219,6 +270,7 @@ pub const MODULES: &[&Module] = &[
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
     &wait_for_connection::MODULE,
+    &x509_certificate::MODULE,
     &yum::MODULE,
     &yum_repository::MODULE,
 ];
@@ -315,6 +367,8 @@ pub struct Settings {
     pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
+    /// How the host is reached, for modules that reach it by a program of the controller.
+    pub target: Option<Arc<crate::connect::Target>>,
 }
 
 /// The module of this name, with or without its collection.
