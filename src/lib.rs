@@ -10,6 +10,7 @@ pub mod facts;
 pub mod host;
 pub mod http;
 pub mod inventory;
+pub mod journal;
 pub mod modules;
 pub mod playbook;
 pub mod program;

@@ -1,4 +1,4 @@
-//! `trimtab play` and `trimtab check`: run playbooks, as ansible-playbook does.
+//! `trimtab play`: runs playbooks, as ansible-playbook does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::journal::Recording;
 use super::listing;
 use super::session::{Fleet, Session, hosts_of};
 use crate::error::{Error, Result};
 use crate::playbook::tags::TagSelection;
-use crate::playbook::{self, Play};
+use crate::playbook::{self, Play, playbook_of_collection};
 
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
@@ -56,6 +57,12 @@ pub struct PlayArgs {
 
 /// Runs the playbooks, or lists what is in them.
 pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
+    let recording = Recording::new("play", &args.reach, args.hosts.limit.as_deref());
+    play_with(session, args, recording)
+}
+
+/// Runs the playbooks; what is recorded of it, and how, is given.
+pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
@@ -85,7 +92,8 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
-    session.run(options, fleet, plays, &counts, format)
+    let recording = Recording { playbooks: args.playbooks.clone(), ..recording };
+    session.run(options, fleet, plays, &counts, format, recording)
 }
 
 /// Loads all playbooks; the mistakes of all are reported together.
@@ -93,11 +101,12 @@ fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Ve
     let mut playbooks = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
-        if !Path::new(path).exists() {
+        let file = if Path::new(path).exists() { Some(path.into()) } else { playbook_of_collection(path, &fleet.load) };
+        let Some(file) = file else {
             errors.push(Error::input(format!("there is no playbook `{path}`")));
             continue;
-        }
-        match playbook::load_playbook(Path::new(path), &fleet.load) {
+        };
+        match playbook::load_playbook(&file, &fleet.load) {
             Ok(plays) => playbooks.push(plays),
             Err(error) => errors.push(error),
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::journal::Recording;
 use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
@@ -15,7 +16,8 @@ use crate::engine::event::Event;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
-use crate::engine::play::Run;
+use crate::engine::play::{Reload, Run};
+use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
@@ -25,6 +27,7 @@ use crate::ui::Ui;
 use crate::value::Map;
 use crate::vars::RunVars;
 use crate::vault::Keyring;
+use crate::yaml::{self, DuplicateKeys};
 
 /// ansible-playbook's exit code when it is interrupted.
 const INTERRUPTED: u8 = 99;
@@ -43,6 +46,8 @@ pub struct Fleet {
     /// What `--limit` allows; `None`: all hosts.
     pub limit: Option<HashSet<HostId>>,
     pub sources: Vec<PathBuf>,
+    /// Reads the inventory once more.
+    pub reload: Reload,
     pub extra: Arc<Map>,
     pub load: LoadOptions,
 }
@@ -51,6 +56,12 @@ impl Session {
     /// Says what settings had no meaning.
     pub fn begin(ui: Ui, settings: Settings, surroundings: Surroundings, verbose: u8) -> Result<Session> {
         let verbosity = settings.number("verbosity")?.min(9) as u8;
+        yaml::set_duplicate_keys(match settings.text("duplicate_dict_key").as_deref() {
+            Some("error") => DuplicateKeys::Error,
+            Some("ignore") => DuplicateKeys::Ignore,
+            Some("warn") | None => DuplicateKeys::Warn,
+            Some(_) => return Err(settings.wants("duplicate_dict_key", "warn, error or ignore")),
+        });
         let mut session = Session { ui, settings, surroundings, verbosity: verbosity.saturating_add(verbose) };
         for warning in std::mem::take(&mut session.settings.warnings) {
             session.ui.warning(&warning);
@@ -73,29 +84,34 @@ impl Session {
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
+        let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
+        let load = self.load_options(&extra, keyring);
+        Ok(Fleet { inventory, limit, sources, reload, extra, load })
+    }
+
+    /// Where playbooks and roles are looked for, as settings say.
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
         let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        let load = LoadOptions {
+        LoadOptions {
             roles_path: paths("roles_path"),
             collections_path: paths("collections_path"),
-            extra_vars: Arc::clone(&extra),
+            extra_vars: Arc::clone(extra),
             keyring,
             ..LoadOptions::default()
-        };
-        Ok(Fleet { inventory, limit, sources, extra, load })
+        }
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(
+    pub fn inventory(
         &mut self,
         given: &[String],
         extra: &Arc<Map>,
         keyring: &Arc<Keyring>,
-    ) -> Result<(Inventory, Vec<PathBuf>)> {
+    ) -> Result<(Inventory, Vec<PathBuf>, Reload)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -122,13 +138,15 @@ impl Session {
         if inventory.hosts().next().is_none() {
             self.ui.warning("No inventory was parsed, only implicit localhost is available");
         }
-        let sources = sources
+        let paths = sources
             .iter()
             .map(
                 |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
             )
             .collect();
-        Ok((inventory, sources))
+        let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
+        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        Ok((inventory, paths, reload))
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -186,6 +204,7 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            records: None,
         };
         Ok(options)
     }
@@ -294,7 +313,13 @@ impl Session {
         plays: Vec<Arc<Play>>,
         playbooks: &[(String, usize)],
         format: &report::Format,
+        recording: Recording,
     ) -> Result<u8> {
+        let planner = recording.planner.clone();
+        let journalist = match &planner {
+            Some(_) => None,
+            None => self.record(recording, &fleet.sources, options.check)?,
+        };
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -308,7 +333,23 @@ impl Session {
             // the receiver lives as long as this function
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
-        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let mut left: usize = playbooks.iter().map(|(_, plays)| plays).sum();
+        let left: Vec<usize> = playbooks
+            .iter()
+            .map(|(_, plays)| {
+                left -= plays;
+                left
+            })
+            .filter(|left| *left > 0)
+            .collect();
+        let inventory = Arc::new(fleet.inventory);
+        let run = Run::new(options, fleet.load, inventory, fleet.reload, vars, sender, Box::new(prompt::ask));
+        if let Some(journalist) = &journalist {
+            run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
+        if let Some(planner) = &planner {
+            run.record_with(Arc::clone(planner) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -316,15 +357,18 @@ impl Session {
         let ui = &mut self.ui;
         let limit = fleet.limit;
         let mut teller = Teller::default();
+        let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
         let ended = runtime.block_on(async {
-            let mut work = tokio::spawn(async move { run_plays(&run, &plays, limit.as_ref()).await });
+            let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
                 tokio::select! {
                     biased;
                     event = events.recv() => match event {
                         Some(event) => {
+                            hear(&event);
                             teller.tell(event, report.as_mut(), ui);
                             while let Ok(event) = events.try_recv() {
+                                hear(&event);
                                 teller.tell(event, report.as_mut(), ui);
                             }
                             ui.flush();
@@ -339,6 +383,7 @@ impl Session {
                 }
             };
             while let Ok(event) = events.try_recv() {
+                hear(&event);
                 teller.tell(event, report.as_mut(), ui);
             }
             ended
@@ -350,14 +395,19 @@ impl Session {
         };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
-        match ended {
+        let ended = match ended {
             Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
                 Ok(INTERRUPTED)
             }
+        };
+        if let Some(journalist) = journalist {
+            let code = ended.as_ref().map_or_else(|error| error.kind().exit_code(), |code| *code);
+            journalist.close(code)?;
         }
+        ended
     }
 }
 

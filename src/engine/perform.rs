@@ -7,7 +7,7 @@ use crate::connect::Identity;
 use crate::host::{Failure, FailureKind, Host};
 use crate::modules::{self, Invocation, Module, Outcome, Settings};
 use crate::playbook::{Task, TaskAction, Written};
-use crate::template::Context;
+use crate::template::{Context, TemplateError};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
@@ -102,6 +102,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
+        records: options.records.clone(),
         target: if module.bare_name() == "synchronize" { Some(Arc::new(reach.target()?)) } else { None },
     };
     let given = arguments(task, module, &scope, &context)?;
@@ -175,7 +176,7 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         }
     }
     if let Some(template) = &task.args_template {
-        let more = context.value(&template.value)?;
+        let more = context.value(&template.value).map_err(|error| undefined_option(error, task))?;
         match more.as_map() {
             Some(more) => given.extend(more.iter().map(|(key, value)| (key.clone(), value.clone()))),
             None => {
@@ -187,7 +188,7 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
             }
         }
     }
-    let own = context.value(&Value::map(task.args.clone()))?;
+    let own = context.value(&Value::map(task.args.clone())).map_err(|error| undefined_option(error, task))?;
     let renders_names = module.bare_name() == "set_fact";
     for (key, value) in own.as_map().into_iter().flatten() {
         let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
@@ -198,6 +199,17 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         Some(omit) => without_omitted(given, &omit),
         None => given,
     })
+}
+
+/// The failure of a task whose arguments cannot be rendered.
+fn undefined_option(error: TemplateError, task: &Task) -> Failure {
+    if !error.is_undefined() || error.interruption().is_some() {
+        return error.into();
+    }
+    Failure::new(format!(
+        "The task includes an option with an undefined variable. The error was: {error} ({})",
+        task.place
+    ))
 }
 
 /// Leaves out the entries that are the `omit` marker, at any depth.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::inventory::Inventory;
+use crate::modules::Effect;
 use crate::playbook::Role;
 use crate::value::Value;
 
 use super::event::Event;
+use super::perform::Ended;
+use super::play::Addition;
 use super::result::Steer;
 use super::view::host_view;
 use super::walk::{HostEnd, Walker};
@@ -50,20 +54,22 @@ pub(super) fn in_words(name: &str, host: &str, role: Option<&Role>) -> (String, 
 }
 
 impl Walker {
+    /// Whether add_host and group_by change anything depends on the inventory as it is now.
+    pub(super) fn with_real_change(&self, ended: Ended) -> Ended {
+        let Ended::Module(Ok(mut outcome)) = ended else { return ended };
+        let addition = match outcome.effect.clone() {
+            Effect::AddHost { name, groups, variables } => Addition::Host { name, groups, variables },
+            Effect::GroupBy { group, parents } => Addition::Group { host: Arc::clone(&self.view.name), group, parents },
+            _ => return Ended::Module(Ok(outcome)),
+        };
+        outcome.changed = addition.add_to(&mut Inventory::clone(&self.play.run.inventory()));
+        Ended::Module(Ok(outcome))
+    }
+
     pub(super) fn steer(&mut self, steer: Steer) {
         match steer {
-            Steer::AddHost { name, groups, variables } => {
-                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-                self.play.run.replace_inventory(|inventory| {
-                    inventory.add_host(&name, variables, &groups);
-                });
-                self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
-            }
-            Steer::GroupBy { group, parents } => {
-                let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
-                self.play.run.replace_inventory(|inventory| {
-                    inventory.add_to_group(self.host, &group, &parents);
-                });
+            Steer::Add(addition) => {
+                self.play.run.add(addition);
                 self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
             }
             Steer::EndHost => self.leave(HostEnd::Done),
@@ -102,8 +108,15 @@ impl Walker {
                 self.play.run.clear_host_errors();
                 self.play.run.tell(Event::ErrorsCleared);
             }
-            // an inventory is read once; what add_host and group_by changed is there already
-            Steer::RefreshInventory => {}
+            Steer::RefreshInventory => {
+                match self.play.run.refresh_inventory(&self.play.stamp(self.committed.clone())) {
+                    Ok(()) => self.view = Arc::new(host_view(&self.play.run.inventory(), self.host)),
+                    Err(error) => {
+                        self.play.run.abort(error);
+                        self.play.course.stop();
+                    }
+                }
+            }
         }
     }
 
@@ -112,6 +125,7 @@ impl Walker {
         self.drop_from(0);
         self.growth.cursor.end();
         self.growth.rest = None;
+        self.growth.flushed = None;
         self.at_end = true;
         self.end = end;
         self.depart();

@@ -15,14 +15,18 @@ pub const MODULE: Module = Module {
     summary: "Keeps entries in the access lists of files and directories",
     args: &[
         Arg::new("path", Type::Path, "the file or directory").required().aliases(&["name"]),
-        Arg::new("state", Type::Str, "`query`: tell the list").default("query").choices(&["absent", "present", "query"]),
+        Arg::new("state", Type::Str, "`query`: tell the list")
+            .default("query")
+            .choices(&["absent", "present", "query"]),
         Arg::new("entity", Type::Str, "the user or group").default(""),
         Arg::new("etype", Type::Str, "what the entry is for").choices(&["group", "mask", "other", "user"]),
         Arg::new("permissions", Type::Str, "r, w, x, X"),
         Arg::new("entry", Type::Str, "the whole entry: [d:]type:entity[:permissions]"),
         Arg::new("default", Type::Bool, "of what will be made in the directory").default("false"),
         Arg::new("recursive", Type::Bool, "of all that is in the directory too").default("false").aliases(&["recurse"]),
-        Arg::new("recalculate_mask", Type::Str, "whether the mask follows").default("default").choices(&["default", "mask", "no_mask"]),
+        Arg::new("recalculate_mask", Type::Str, "whether the mask follows")
+            .default("default")
+            .choices(&["default", "mask", "no_mask"]),
         Arg::new("follow", Type::Bool, "what a link leads to").default("true"),
         Arg::new("use_nfsv4_acls", Type::Bool, "not supported: lists of NFS version 4").default("false"),
     ],
@@ -37,7 +41,9 @@ pub const MODULE: Module = Module {
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, .. } = invocation;
     if args.bool("use_nfsv4_acls") {
-        return Err(Failure::new("the argument `use_nfsv4_acls` is not supported: use `nfs4_setfacl` by the module `command`"));
+        return Err(Failure::new(
+            "the argument `use_nfsv4_acls` is not supported: use `nfs4_setfacl` by the module `command`",
+        ));
     }
     let state = args.text("state");
     let path = absolute(&host, args.text("path")).await?;
@@ -81,14 +87,20 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     let output = answer.text();
     let mut parts = output.splitn(3, '\u{1e}');
-    let (list, would, whole) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let entries: Vec<&str> = list.lines().map(|line| line.split('\t').next().unwrap_or_default().trim()).filter(|line| !line.is_empty()).collect();
+    let (list, would, whole) =
+        (parts.next().unwrap_or_default(), parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let entries: Vec<&str> = list
+        .lines()
+        .map(|line| line.split('\t').next().unwrap_or_default().trim())
+        .filter(|line| !line.is_empty())
+        .collect();
     let outcome = Outcome::ok().with("acl", Value::list(entries.iter().map(|entry| Value::from(*entry)).collect()));
     let Some(entry) = entry.filter(|_| state != "query") else { return Ok(outcome) };
     let differs = would.lines().filter(|line| !line.trim().is_empty()).any(|line| !line.ends_with("*,*"));
     // removing what is not there alters nothing, but the mask may be told anew
     let bare = entry.trim_start_matches("default:").to_owned();
-    let is_missing = state == "absent" && !whole.lines().any(|line| line.trim_start_matches("default:").starts_with(&format!("{bare}:")));
+    let is_missing = state == "absent"
+        && !whole.lines().any(|line| line.trim_start_matches("default:").starts_with(&format!("{bare}:")));
     if !differs || is_missing {
         return Ok(outcome);
     }
@@ -122,7 +134,9 @@ fn entry(args: &Args, state: &str) -> Result<Option<String>, Failure> {
         };
         let count = entry.split(':').count();
         if (state == "present" && count != 3) || (state == "absent" && !(2..=3).contains(&count)) {
-            return Err(Failure::new("'entry' must have 3 sections divided by ':' for state=present, and 2 for state=absent"));
+            return Err(Failure::new(
+                "'entry' must have 3 sections divided by ':' for state=present, and 2 for state=absent",
+            ));
         }
         let parts: Vec<&str> = entry.split(':').collect();
         let kind = match parts[0] {
@@ -138,7 +152,9 @@ fn entry(args: &Args, state: &str) -> Result<Option<String>, Failure> {
     }
     match (state, text("etype"), text("permissions")) {
         ("query", ..) => Ok(None),
-        ("present", Some(kind), Some(permissions)) => Ok(Some(default(format!("{kind}:{}:{permissions}", args.text("entity"))))),
+        ("present", Some(kind), Some(permissions)) => {
+            Ok(Some(default(format!("{kind}:{}:{permissions}", args.text("entity")))))
+        }
         ("absent", Some(kind), _) => Ok(Some(default(format!("{kind}:{}", args.text("entity"))))),
         ("present", ..) => Err(Failure::new("'etype' and 'permissions' are needed for state=present, or 'entry'")),
         _ => Err(Failure::new("'etype' is needed for state=absent, or 'entry'")),
@@ -153,10 +169,17 @@ mod tests {
     #[test]
     fn entries_are_worded_as_setfacl_has_them() {
         let entry = |given: &[(&'static str, &str)], state: &str| {
-            let map = given.iter().map(|(name, value)| (Value::from(*name), Value::from(*value))).chain([("path".into(), "/x".into())]).collect();
+            let map = given
+                .iter()
+                .map(|(name, value)| (Value::from(*name), Value::from(*value)))
+                .chain([("path".into(), "/x".into())])
+                .collect();
             entry(&crate::modules::args::validate(&MODULE, &map).unwrap(), state)
         };
-        assert_eq!(entry(&[("etype", "user"), ("entity", "joe"), ("permissions", "rw")], "present").unwrap().unwrap(), "user:joe:rw");
+        assert_eq!(
+            entry(&[("etype", "user"), ("entity", "joe"), ("permissions", "rw")], "present").unwrap().unwrap(),
+            "user:joe:rw"
+        );
         assert_eq!(entry(&[("entry", "d:g:adm:r")], "present").unwrap().unwrap(), "default:group:adm:r");
         assert_eq!(entry(&[("entry", "u:joe:rw")], "absent").unwrap().unwrap(), "user:joe");
         assert!(entry(&[("entry", "u:joe")], "present").is_err() && entry(&[], "absent").is_err());
@@ -168,7 +191,11 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("f");
         std::fs::write(&path, "").unwrap();
-        let can = std::process::Command::new("setfacl").args(["-m", "user:1234:r"]).arg(&path).output().is_ok_and(|output| output.status.success());
+        let can = std::process::Command::new("setfacl")
+            .args(["-m", "user:1234:r"])
+            .arg(&path)
+            .output()
+            .is_ok_and(|output| output.status.success());
         if !can {
             skip("this machine has no setfacl, or a file system without access lists");
             return;
@@ -176,9 +203,18 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "").unwrap();
         let run = |more: &[(&'static str, Value)], check| -> Played {
-            play(&MODULE, &[&[("path", path.to_str().unwrap().into())], more].concat(), &Play { check, ..Play::default() })
+            play(
+                &MODULE,
+                &[&[("path", path.to_str().unwrap().into())], more].concat(),
+                &Play { check, ..Play::default() },
+            )
         };
-        let one = [("etype", "user".into()), ("entity", "1234".into()), ("permissions", "rw".into()), ("state", "present".into())];
+        let one = [
+            ("etype", "user".into()),
+            ("entity", "1234".into()),
+            ("permissions", "rw".into()),
+            ("state", "present".into()),
+        ];
         assert!(run(&one, true).result.unwrap().changed);
         let made = run(&one, false);
         assert!(made.result.unwrap().changed && !run(&one, false).result.unwrap().changed);

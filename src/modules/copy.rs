@@ -34,7 +34,11 @@ pub const MODULE: Module = Module {
         Arg::new("directory_mode", Type::Mode, "mode of directories that are made"),
         Arg::new("checksum", Type::Str, "SHA-1 that the source must have"),
         Arg::new("follow", Type::Bool, "write through a symbolic link at `dest`, else replace it").default("false"),
-        Arg::new("local_follow", Type::Bool, "copy what symbolic links in a source directory lead to (default true)"),
+        Arg::new(
+            "local_follow",
+            Type::Bool,
+            "copy what symbolic links in a source directory lead to (default true; false with `remote_src`)",
+        ),
         Arg::new("decrypt", Type::Bool, "decrypt a source that is encrypted with vault").default("true"),
         Arg::new("mode", Type::Mode, "permissions: octal text, symbolic, or `preserve` for those of the source"),
         OWNER,
@@ -46,7 +50,7 @@ pub const MODULE: Module = Module {
         ATTRIBUTES,
         UNSAFE_WRITES,
     ],
-    rules: &[Rule::MutuallyExclusive(&["src", "content"])],
+    rules: &[Rule::MutuallyExclusive(&["src", "content"]), Rule::Missing(&["dest"], "dest is required")],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::Full,
@@ -73,9 +77,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
             return Err(Failure::new("can not use content with a dir as dest"));
         }
         let content = Content::Bytes(content_text(content).into_bytes());
-        let source = Source { content, name: None, shown: "dynamically generated".to_owned(), mode: 0o600 };
+        let source = Source { content, name: None, shown: placement.dest.clone(), mode: 0o600 };
         expect_checksum(args.str("checksum"), &source)?;
-        return install(&host, &args, &placement, source).await;
+        let outcome = install(&host, &args, &placement, source).await?;
+        return Ok(outcome.with("src", "dynamically generated"));
     }
     let src = match args.str("src") {
         Some(src) if !src.is_empty() => src,

@@ -130,7 +130,7 @@ fn content_is_text_or_becomes_json() {
     for (content, expected) in cases {
         let args = [("content", content), ("dest", text(&dest))];
         let outcome = world.exercise(&args, || assert_eq!(read(&dest), expected));
-        assert_eq!(outcome.differences[0].after_header, "dynamically generated");
+        assert_eq!(outcome.differences[0].after_header, dest.display().to_string());
     }
     let into_directory = [("content", "x".into()), ("dest", text(&world.host("")))];
     assert!(world.run(&into_directory).unwrap_err().message.contains("content with a dir"));
@@ -283,6 +283,39 @@ fn a_file_of_the_host_is_copied_within_it() {
     });
     let missing = [("src", "/no/such".into()), ("dest", text(&dest)), ("remote_src", true.into())];
     assert_eq!(world.run(&missing).unwrap_err().message, "Source /no/such not found");
+}
+
+#[test]
+fn links_within_the_host_are_followed_if_asked() {
+    let world = World::new();
+    world.on_host("from/sub/a", "a\n", 0o640);
+    symlink("sub/a", world.host("from/file")).unwrap();
+    symlink("sub", world.host("from/directory")).unwrap();
+    let follow = |dest: &str| {
+        [
+            ("src", format!("{}/", world.host("from").display()).into()),
+            ("dest", text(&world.host(dest))),
+            ("remote_src", true.into()),
+            ("local_follow", true.into()),
+        ]
+    };
+    let is_followed = || {
+        for path in ["to/file", "to/directory/a", "to/sub/a"] {
+            assert!(!world.host(path).is_symlink(), "{path}");
+            assert_eq!(read(&world.host(path)), "a\n", "{path}");
+        }
+    };
+    world.exercise(&follow("to"), is_followed);
+    world.on_host("to/more", "more\n", 0o600);
+    world.exercise(&follow("to"), is_followed);
+}
+
+#[test]
+fn what_is_missing_is_said_as_ansible_says_it() {
+    let world = World::new();
+    assert_eq!(world.run(&[("src", "a".into())]).unwrap_err().message, "dest is required");
+    let nothing = [("dest", text(&world.host("a")))];
+    assert_eq!(world.run(&nothing).unwrap_err().message, "src (or content) is required");
 }
 
 #[test]

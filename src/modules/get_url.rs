@@ -17,7 +17,7 @@ use super::file_common::permissions::{
     ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES, describe,
 };
 use super::web::ask::from_controller;
-use super::web::fetch::{Fetch, Fetched};
+use super::web::fetch::{Fetch, Fetched, Keep};
 use super::web::{self, request};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
@@ -176,6 +176,8 @@ async fn server_name(host: &Host, environment: &str, request: &Request) -> Resul
         return Ok(None);
     }
     let head = Request { method: "HEAD".to_owned(), ..request.clone() };
+    // what a server says may depend on earlier tasks of other hosts
+    host.turn().await?;
     let Some(Ok(answer)) = web::ask::ask(host, environment, &head).await? else { return Ok(None) };
     if answer.status != 200 {
         return Ok(None);
@@ -214,6 +216,7 @@ async fn wanted(host: &Host, args: &Args, environment: &str, request: &Request) 
         )));
     };
     let digest = if url::is_url(digest) || digest.starts_with("file:") {
+        host.turn().await?;
         let list = Request { url: digest.to_owned(), method: "GET".to_owned(), ..request.clone() };
         let content = match web::ask::ask(host, environment, &list).await? {
             Some(Ok(answer)) if answer.status == 200 => answer.body,
@@ -291,10 +294,12 @@ impl Job<'_> {
         let here_sha1 = self.place.seen.checksum.as_deref().filter(|_| self.place.seen.here.is_some());
         let is_new = self.place.seen.here.is_none();
         let mut got = None;
+        self.host.turn().await?;
         if !is_new || self.host.is_check() {
             // looks only: what arrives is measured and thrown away
-            let text = self.fetch.script(false, None);
-            let response = self.host.read(Script { text, footprint: Footprint::Everything }).await?;
+            let text = self.fetch.script(Keep::Nothing);
+            let footprint = web::footprint(self.fetch.request);
+            let response = self.host.read(Script { text, footprint }).await?;
             got = self.take(&response).await?;
             let fetched = &got.as_ref().ok_or_else(|| self.no_file("no answer"))?.fetched;
             if fetched.answer.status == 304 || here_sha1 == Some(fetched.sha1.as_str()) {
@@ -309,7 +314,7 @@ impl Job<'_> {
         if !self.host.is_check() && !is_here {
             let shown = self.fetch.request.shown_url();
             let change = Change::uncertain(format!("download of {shown}"), Footprint::nothing())
-                .step(Step::new(self.fetch.script(true, here_sha1)))
+                .step(Step::new(self.fetch.script(Keep::Unless(here_sha1))))
                 .inverse(Inverse::Steps(Vec::new()));
             let applied = self.host.change(change).await?;
             got = self.take(&applied.responses.into_iter().next().unwrap_or_default()).await?;
@@ -323,12 +328,15 @@ impl Job<'_> {
             )));
         }
         let outcome = self.told(outcome, &fetched).with("md5sum", fetched.md5.as_str());
-        let content = content.unwrap_or_else(|| Content::File {
-            // check mode: nothing is there to be copied, and nothing will be
-            path: self.place.seen.path.clone(),
-            sha1: fetched.sha1.clone(),
-            size: fetched.size,
-        });
+        let content = match content {
+            Some(content) => content,
+            // check mode: here it would be, and from here it would be copied
+            None => Content::File {
+                path: format!("/tmp/.trimtab.{}/file", token()?),
+                sha1: fetched.sha1.clone(),
+                size: fetched.size,
+            },
+        };
         self.put(content, outcome).await
     }
 
@@ -435,9 +443,9 @@ impl Job<'_> {
                 change.differences.push(difference(headers, seen.content.as_deref(), large, bytes));
             }
         }
-        if self.host.is_check() {
-            // what the write would copy is not there
-            change.steps = vec![Step::new(self.fetch.script(true, None))];
+        if let (Content::File { path, .. }, true) = (&content, self.host.is_check()) {
+            let directory = super::file_common::path::parent(path);
+            change.steps.insert(0, Step::new(self.fetch.script(Keep::In(directory))));
         }
         let differences = change.differences.clone();
         self.host.change(change).await?;
@@ -448,6 +456,13 @@ impl Job<'_> {
         };
         Ok(describe(outcome, Some(&after)))
     }
+}
+
+/// A word that nobody can guess.
+fn token() -> Result<String, Failure> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(|error| Failure::new(format!("no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// Removes the temporary directory that a fetched file is in.

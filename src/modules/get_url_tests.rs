@@ -53,6 +53,13 @@ fn a_file_is_fetched_kept_changed_and_taken_back() {
         let would = lab.play("/file", "a", &[("mode", "0640".into())], true).result.unwrap();
         assert_eq!((would.changed, would.result["mode"].clone()), (true, "0640".into()), "{shell}");
         assert_eq!(snapshot(lab.root.path()), before, "check mode writes nothing");
+        let recorded = lab.play("/file", "a", &[("mode", "0640".into())], true);
+        for step in &recorded.changes[0].steps {
+            let done = std::process::Command::new("sh").args(["-c", &step.script]).output().unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        }
+        assert_eq!(std::fs::read_to_string(lab.path("a")).unwrap(), CONTENT, "what was recorded can be made");
+        std::fs::remove_file(lab.path("a")).unwrap();
         let made = lab.play("/file", "a", &[("mode", "0640".into())], false);
         let outcome = made.result.unwrap();
         assert!(outcome.changed);

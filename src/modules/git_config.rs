@@ -18,13 +18,21 @@ pub const MODULE: Module = Module {
         Arg::new("name", Type::Str, "the setting: core.editor"),
         Arg::new("value", Type::Str, "its value; not given: tell the present one"),
         Arg::new("state", Type::Str, "whether it is set").default("present").choices(&["present", "absent"]),
-        Arg::new("scope", Type::Str, "where: local needs `repo`, file needs `file`").choices(&["file", "local", "global", "system"]),
+        Arg::new("scope", Type::Str, "where: local needs `repo`, file needs `file`")
+            .choices(&["file", "local", "global", "system"]),
         Arg::new("repo", Type::Path, "the repository"),
         Arg::new("file", Type::Path, "the file"),
-        Arg::new("add_mode", Type::Str, "`add`: beside the values that are there").default("replace-all").choices(&["add", "replace-all"]),
+        Arg::new("add_mode", Type::Str, "`add`: beside the values that are there")
+            .default("replace-all")
+            .choices(&["add", "replace-all"]),
         Arg::new("list_all", Type::Bool, "tell all settings").default("false"),
     ],
-    rules: &[Rule::MutuallyExclusive(&["list_all", "name"]), Rule::MutuallyExclusive(&["list_all", "value"]), Rule::RequiredIf("scope", "local", &["repo"]), Rule::RequiredIf("scope", "file", &["file"])],
+    rules: &[
+        Rule::MutuallyExclusive(&["list_all", "name"]),
+        Rule::MutuallyExclusive(&["list_all", "value"]),
+        Rule::RequiredIf("scope", "local", &["repo"]),
+        Rule::RequiredIf("scope", "file", &["file"]),
+    ],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::Full,
@@ -59,7 +67,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     };
     let question = if listing { "--list --null".to_owned() } else { format!("--null --get-all {}", quote(name)) };
     // 1: it is not set, or there is no file yet
-    let code = format!("{start}git config{scope} {question}; c=$?; [ $c = 1 ] || {{ [ $c = 128 ] && [ -z \"$(git config{scope} --list 2>/dev/null)\" ]; }} || exit $c");
+    let code = format!(
+        "{start}git config{scope} {question}; c=$?; [ $c = 1 ] || {{ [ $c = 128 ] && [ -z \"$(git config{scope} --list 2>/dev/null)\" ]; }} || exit $c"
+    );
     let answer = host.read(Script { text: code, footprint: Footprint::Everything }).await?;
     match answer.code {
         Some(0) => {}
@@ -70,7 +80,11 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let told = answer.text();
     let values: Vec<&str> = told.split_terminator('\0').collect();
     if listing {
-        let pairs: Map = values.iter().filter_map(|value| value.split_once('\n')).map(|(key, value)| (Value::from(key), Value::from(value))).collect();
+        let pairs: Map = values
+            .iter()
+            .filter_map(|value| value.split_once('\n'))
+            .map(|(key, value)| (Value::from(key), Value::from(value)))
+            .collect();
         return Ok(Outcome::ok().with("config_values", pairs).with("msg", ""));
     }
     let Some(wanted) = args.str("value").filter(|_| !absent) else {
@@ -130,9 +144,14 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("config");
         let run = |more: &[(&'static str, Value)], check| -> Played {
-            let own = [("scope", "file".into()), ("file", file.to_str().unwrap().into()), ("name", "core.editor".into())];
+            let own =
+                [("scope", "file".into()), ("file", file.to_str().unwrap().into()), ("name", "core.editor".into())];
             let mut given: Vec<(&'static str, Value)> = own.to_vec();
-            given.retain(|(name, _)| !more.iter().any(|(other, value)| other == name || (*other == "list_all" && *name == "name" && value.is_truthy())));
+            given.retain(|(name, _)| {
+                !more.iter().any(|(other, value)| {
+                    other == name || (*other == "list_all" && *name == "name" && value.is_truthy())
+                })
+            });
             given.extend(more.iter().cloned());
             play(&MODULE, &given, &Play { check, ..Play::default() })
         };

@@ -6,7 +6,7 @@ use crate::host::Failure;
 use crate::source::Source;
 use crate::template::Context;
 use crate::value::{Map, Value};
-use crate::vault::Keyring;
+use crate::vault::{Keyring, is_encrypted};
 use crate::yaml;
 
 use super::{Action, Arg, Args, Effect, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
@@ -54,7 +54,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 }
 
 fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
-    let files = match (args.str("file"), args.str("dir")) {
+    // written as free text it may end with a line break
+    let files = match (args.str("file").map(str::trim), args.str("dir")) {
         (Some(file), _) => {
             let found = context.search.find("vars", file).ok_or_else(|| {
                 Failure::new(format!("Could not find or access '{file}' on the Ansible Controller."))
@@ -63,7 +64,11 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
             vec![found]
         }
         (None, Some(directory)) => files_below(directory, args, context)?,
-        (None, None) => return Err(Failure::new("one of the following is required: file, dir")),
+        (None, None) => {
+            return Err(Failure::new(
+                "Could not find file on the Ansible Controller: one of the following is required: file, dir",
+            ));
+        }
     };
     let mut variables = Map::new();
     for file in &files {
@@ -100,9 +105,10 @@ fn absolute(path: &Path) -> PathBuf {
 fn load(path: &Path, keyring: &Keyring) -> Result<Map, Failure> {
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    let source = if is_encrypted(&bytes) { Source::secret } else { Source::new };
     let text = String::from_utf8(keyring.open(path, bytes)?)
         .map_err(|_| Failure::new(format!("{shown} is not text in UTF-8")))?;
-    match yaml::load(&Source::new(path, text))? {
+    match yaml::load(&source(path, text))? {
         None => Ok(Map::new()),
         Some(node) if node.as_mapping().is_some() => Ok(node.to_map()),
         Some(node) => {

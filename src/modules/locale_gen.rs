@@ -32,16 +32,22 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         return Err(Failure::new(format!("`{name}` cannot be the name of a locale")));
     }
     let present = args.text("state") == "present";
-    let text = format!("{SYSTEM_PATH}command -v locale-gen >/dev/null || exit 127\nlocale -a; cat /usr/share/i18n/SUPPORTED 2>/dev/null | sed 's/^/=/'");
+    let text = format!(
+        "{SYSTEM_PATH}command -v locale-gen >/dev/null || exit 127\nlocale -a; cat /usr/share/i18n/SUPPORTED 2>/dev/null | sed 's/^/=/'"
+    );
     let footprint = Footprint::named("locales").and(Footprint::path(FILE)).and(Footprint::tree("/usr/lib/locale"));
     let (file, answer) = futures_util::try_join!(
         host.read(FileContent(FILE.to_owned())),
         host.read(Script { text, footprint: footprint.clone() })
     )?;
     if answer.code == Some(127) {
-        return Err(Failure::new("the host has no `locale-gen`: locales of Red Hat's kind are packages, glibc-langpack-…"));
+        return Err(Failure::new(
+            "the host has no `locale-gen`: locales of Red Hat's kind are packages, glibc-langpack-…",
+        ));
     }
-    let Some(file) = file else { return Err(Failure::new(format!("{FILE} is missing: install the package `locales`"))) };
+    let Some(file) = file else {
+        return Err(Failure::new(format!("{FILE} is missing: install the package `locales`")));
+    };
     let old = String::from_utf8(file).map_err(|_| Failure::new(format!("{FILE} is no text in UTF-8")))?;
     let told = answer.text();
     let installed: Vec<String> = told.lines().filter(|line| !line.starts_with('=')).map(plain).collect();
@@ -89,7 +95,8 @@ fn edit(old: &str, names: &[&String], known: &[&str], present: bool) -> Result<S
         }
         if !found && present {
             let supported = known.iter().find(|line| line.split_whitespace().next() == Some(name.as_str()));
-            let line = supported.ok_or_else(|| Failure::new(format!("The following locale is not available on your system: {name}")))?;
+            let line = supported
+                .ok_or_else(|| Failure::new(format!("The following locale is not available on your system: {name}")))?;
             lines.push((*line).to_owned());
         }
     }
@@ -110,6 +117,9 @@ mod tests {
         let new = "fr_FR.UTF-8".to_owned();
         assert!(edit(old, &[&new], &["fr_FR.UTF-8 UTF-8"], true).unwrap().ends_with("\nfr_FR.UTF-8 UTF-8\n"));
         assert!(edit(old, &[&new], &[], true).unwrap_err().message.contains("not available"));
-        assert_eq!((plain("de_DE.utf8"), plain("de_DE.UTF-8"), plain("C")), (plain("de_DE.UTF8"), plain("de_DE.utf-8"), "C.@".to_owned()));
+        assert_eq!(
+            (plain("de_DE.utf8"), plain("de_DE.UTF-8"), plain("C")),
+            (plain("de_DE.UTF8"), plain("de_DE.utf-8"), "C.@".to_owned())
+        );
     }
 }

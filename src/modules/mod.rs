@@ -5,6 +5,7 @@
 //! Validation, documentation and completion all read the table.
 
 mod accounts;
+mod acl;
 mod add_host;
 mod alternatives;
 mod apt;
@@ -57,6 +58,7 @@ mod gem;
 mod get_url;
 mod getent;
 mod git;
+mod git_config;
 mod git_plan;
 mod group;
 mod group_by;
@@ -73,6 +75,7 @@ mod kernel_parameters;
 mod kernel_write;
 mod known_hosts;
 mod lineinfile;
+mod locale_gen;
 mod lvg;
 mod lvol;
 mod machine;
@@ -91,6 +94,7 @@ mod network_device;
 mod nic_queues;
 mod npm;
 mod openssl_csr;
+mod openssl_dhparam;
 mod openssl_files;
 mod openssl_privatekey;
 pub mod outcome;
@@ -109,11 +113,13 @@ mod pip_version;
 mod programs;
 mod raw;
 mod reboot;
+pub mod recorded_changes;
 mod replace;
 mod rpm_key;
 mod script;
 mod seboolean;
 mod selinux;
+mod seport;
 mod service;
 mod service_cpus;
 mod service_facts;
@@ -163,6 +169,7 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
+    &acl::MODULE,
     &add_host::MODULE,
     &alternatives::MODULE,
     &apt::MODULE,
@@ -205,6 +212,7 @@ pub const MODULES: &[&Module] = &[
     &get_url::MODULE,
     &getent::MODULE,
     &git::MODULE,
+    &git_config::MODULE,
     &group::MODULE,
     &group_by::MODULE,
     &hostname::MODULE,
@@ -217,6 +225,7 @@ pub const MODULES: &[&Module] = &[
     &kernel_parameters::MODULE,
     &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &locale_gen::MODULE,
     &lvg::MODULE,
     &lvol::MODULE,
     &make::MODULE,
@@ -231,6 +240,7 @@ pub const MODULES: &[&Module] = &[
     &nic_queues::MODULE,
     &npm::MODULE,
     &openssl_csr::MODULE,
+    &openssl_dhparam::MODULE,
     &openssl_privatekey::MODULE,
     &package::MODULE,
     &package_facts::MODULE,
@@ -244,11 +254,13 @@ pub const MODULES: &[&Module] = &[
     &pip::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
+    &recorded_changes::MODULE,
     &replace::MODULE,
     &rpm_key::MODULE,
     &script::MODULE,
     &seboolean::MODULE,
     &selinux::MODULE,
+    &seport::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
     &service_facts::MODULE,
@@ -369,10 +381,35 @@ pub struct Settings {
     pub plain_failure: bool,
     /// How the host is reached, for modules that reach it by a program of the controller.
     pub target: Option<Arc<crate::connect::Target>>,
+    /// Changes that this run takes back or makes again.
+    pub records: Option<Arc<recorded_changes::Records>>,
 }
+
+/// Collections under whose names modules of others are found too: what was Ansible's own before collections came, what
+/// moved out of `community.general`, and a name that some roles write for `community.mysql`.
+const ALSO_FOUND_AS: &[(&str, &str)] = &[
+    ("ansible.builtin.", ""),
+    ("ansible.legacy.", ""),
+    ("community.general.", "community."),
+    ("community.general.", "ansible.posix."),
+    ("ansible.mysql.", "community.mysql."),
+];
 
 /// The module of this name, with or without its collection.
 pub fn find(name: &str) -> Option<&'static Module> {
+    find_as_named(name).or_else(|| {
+        let moved = ALSO_FOUND_AS.iter().filter_map(|(from, to)| Some((name.strip_prefix(from)?, *to)));
+        let mut moved = moved.filter(|(bare, _)| !bare.contains('.'));
+        moved.find_map(|(bare, to)| {
+            let module = find_as_named(bare)?;
+            let is_of_ansible = ["ansible.", "community."].iter().any(|start| module.name.starts_with(start));
+            let names = || std::iter::once(module.name).chain(module.aliases.iter().copied());
+            (is_of_ansible && names().any(|name| name.starts_with(to))).then_some(module)
+        })
+    })
+}
+
+fn find_as_named(name: &str) -> Option<&'static Module> {
     let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
     MODULES.iter().copied().find(|module| {
         module.name == bare
@@ -397,7 +434,15 @@ const OF_CONTROLLER: &[&str] = &[
     "validate_argument_spec",
 ];
 
+/// The modules of Ansible whose `diff` is a list, even of one.
+const LISTING_DIFFERENCES: &[&str] = &["apt_repository", "blockinfile", "copy", "lineinfile", "template"];
+
 impl Module {
+    /// True if `diff` of its result is a list, even of one difference.
+    pub fn lists_differences(&self) -> bool {
+        LISTING_DIFFERENCES.contains(&self.bare_name())
+    }
+
     /// False for a module that does its work on the controller alone.
     pub fn asks_the_host(&self) -> bool {
         matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
@@ -406,6 +451,11 @@ impl Module {
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// The facts that it returns under a name without `ansible_`.
+    pub fn own_facts(&self) -> impl Iterator<Item = &'static str> {
+        self.returns.iter().filter_map(|(name, _)| name.strip_prefix("ansible_facts."))
     }
 
     /// The argument of this name or alias; else the one that stands for any name, if the module has it.

@@ -22,7 +22,11 @@ pub const MODULE: Module = Module {
         Arg::new("force", Type::Bool, "make it anew in any case").default("false"),
         Arg::new("backup", Type::Bool, "keep the old file under a name with the time").default("false"),
         Arg::new("return_content", Type::Bool, "not supported: read the file by `slurp`").default("false"),
-        Arg::new("select_crypto_backend", Type::Str, "has no effect: it is openssl").default("auto").choices(&["auto", "cryptography", "openssl"]),
+        Arg::new("select_crypto_backend", Type::Str, "has no effect: it is openssl").default("auto").choices(&[
+            "auto",
+            "cryptography",
+            "openssl",
+        ]),
         MODE,
         OWNER,
         GROUP,
@@ -69,7 +73,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     let after = written(seen.attributes.as_ref(), seen.above.as_ref(), &seen.me, &seen.permissions, 0);
     let backup = args.bool("backup").then(|| backup_name(&path)).filter(|_| seen.attributes.is_some());
-    let keep = backup.as_ref().map(|backup| format!("cp -p {} {} || exit\n", quote(&path), quote(backup))).unwrap_or_default();
+    let keep =
+        backup.as_ref().map(|backup| format!("cp -p {} {} || exit\n", quote(&path), quote(backup))).unwrap_or_default();
     let real = quote(&seen.real);
     let script = format!(
         "{START}umask 077\nd=$(dirname {real}); t=$(mktemp \"$d/.trimtab.XXXXXX\") || exit\ntrap 'rm -f \"$t\"' EXIT\n{keep}\

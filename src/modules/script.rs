@@ -55,7 +55,14 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let job = execution.job(work, &args, &settings)?;
         return background::start(job, &host, &context, &settings, limit).await;
     }
-    let Some(end) = execution.run(&host, &args, &settings).await? else { return Ok(Outcome::changed()) };
+    let Some(end) = execution.run(&host, &args, &settings).await? else {
+        let decided = args.has("creates") || args.has("removes");
+        return Ok(if decided {
+            Outcome::changed()
+        } else {
+            Outcome::skipped("Check mode is not supported for this task.")
+        });
+    };
     let without_times = |map: &mut crate::value::Map| {
         for name in ["cmd", "start", "end", "delta", "msg"] {
             map.shift_remove(name);

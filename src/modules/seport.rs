@@ -61,7 +61,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let ports = args.list("ports");
     let mut wanted = Vec::new();
     for port in &ports {
-        wanted.push(range(port).ok_or_else(|| Failure::new(format!("`{port}` in `ports` is no port and no range of ports")))?);
+        wanted.push(
+            range(port).ok_or_else(|| Failure::new(format!("`{port}` in `ports` is no port and no range of ports")))?,
+        );
     }
     let local = if args.bool("local") { " -C" } else { "" };
     let text = format!(
@@ -87,9 +89,13 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let mut shown = (String::new(), String::new());
     for (first, last) in wanted {
         let word = if first == last { first.to_string() } else { format!("{first}-{last}") };
-        let exact = |entries: &[Entry]| entries.iter().find(|entry| (entry.1, entry.2) == (first, last)).map(|entry| entry.0.clone());
-        let has = |entries: &[Entry]| entries.iter().any(|entry| entry.0 == kind && entry.1 <= first && last <= entry.2);
-        let command = |verb: &str, kind: &str| format!("semanage port {verb}{reload} -t {} -p {proto} {word} >&2", quote(kind));
+        let exact = |entries: &[Entry]| {
+            entries.iter().find(|entry| (entry.1, entry.2) == (first, last)).map(|entry| entry.0.clone())
+        };
+        let has =
+            |entries: &[Entry]| entries.iter().any(|entry| entry.0 == kind && entry.1 <= first && last <= entry.2);
+        let command =
+            |verb: &str, kind: &str| format!("semanage port {verb}{reload} -t {} -p {proto} {word} >&2", quote(kind));
         let remove = format!("semanage port -d{reload} -p {proto} {word} >&2");
         if present {
             if has(&all) {
@@ -115,7 +121,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
             shown.1.push_str(&format!("{word} {kind}\n"));
         } else if exact(&all).as_deref() == Some(kind) {
             if exact(&own).is_none() {
-                return Err(Failure::new(format!("port {word} has its type from the policy itself, which cannot be removed")));
+                return Err(Failure::new(format!(
+                    "port {word} has its type from the policy itself, which cannot be removed"
+                )));
             }
             forth.push(remove);
             back.push(command("-a", kind));
@@ -157,13 +165,21 @@ sed -i "/ $p $port\$/d" "$D/db"; [ "$verb" = -d ] || echo "$t $p $port" >>"$D/db
     fn ports_get_types_and_lose_them() {
         let fake = FakePrograms::new(&[("semanage", SEMANAGE)]);
         let run = |ports: &str, kind: &str, more: &[(&'static str, Value)], check| -> Played {
-            let own = [("ports", ports.into()), ("proto", "tcp".into()), ("setype", kind.into()), ("ignore_selinux_state", true.into())];
+            let own = [
+                ("ports", ports.into()),
+                ("proto", "tcp".into()),
+                ("setype", kind.into()),
+                ("ignore_selinux_state", true.into()),
+            ];
             play(&MODULE, &[&own[..], more].concat(), &Play { shell: fake.shell(), check })
         };
         assert!(!run("443,8009", "http_port_t", &[], false).result.unwrap().changed, "they have it by the policy");
         assert!(run("3307", "mysqld_port_t", &[], true).result.unwrap().changed && fake.read("db").is_empty());
         let added = run("3307,4000-4010", "mysqld_port_t", &[], false);
-        assert!(added.result.unwrap().changed && !run("3307,4000-4010", "mysqld_port_t", &[], false).result.unwrap().changed);
+        assert!(
+            added.result.unwrap().changed
+                && !run("3307,4000-4010", "mysqld_port_t", &[], false).result.unwrap().changed
+        );
         let moved = run("3307", "http_port_t", &[("reload", false.into())], false);
         assert!(moved.result.unwrap().changed && fake.read("db").contains("http_port_t tcp 3307"));
         undo_in(&moved.changes, fake.shell());
@@ -173,7 +189,13 @@ sed -i "/ $p $port\$/d" "$D/db"; [ "$verb" = -d ] || echo "$t $p $port" >>"$D/db
         undo_in(&gone.changes, fake.shell());
         undo_in(&added.changes, fake.shell());
         assert_eq!(fake.read("db"), "");
-        assert!(run("80", "http_port_t", &[("state", "absent".into())], true).result.unwrap_err().message.contains("policy itself"));
+        assert!(
+            run("80", "http_port_t", &[("state", "absent".into())], true)
+                .result
+                .unwrap_err()
+                .message
+                .contains("policy itself")
+        );
         assert!(run("http", "x", &[], true).result.unwrap_err().message.contains("no port"));
     }
 }

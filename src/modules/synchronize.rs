@@ -88,6 +88,12 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let change = Change::certain(format!("synchronize {}", args.text("dest")), footprint)
         .inverse(Inverse::None("rsync keeps nothing of what it replaced".to_owned()))
         .difference(Difference::new(args.text("dest"), "", lines.as_str()));
+    let mut change = change;
+    if host.is_check() {
+        // a plan is made by the host's shell alone
+        let words = "echo 'rsync runs on the controller, so it is no part of a plan: run the playbook' >&2; exit 1";
+        change = change.step(crate::host::Step::new(words));
+    }
     let differences = change.differences.clone();
     let applied = host.change(change).await?;
     let done = if applied.check { listed } else { rsync(&words, false).await? };

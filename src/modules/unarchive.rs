@@ -22,7 +22,7 @@ use super::file_common::permissions::{
 };
 use super::programs::make;
 use super::web;
-use super::web::fetch::Fetch;
+use super::web::fetch::{Fetch, Keep};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Settings, Support, Type};
 use archive::{Entry, Format, Kind};
 use local::{Listing, Plan, Unpack, Wish};
@@ -235,7 +235,7 @@ async fn fetched(host: &Host, args: &Args, settings: &Settings, given: &str) -> 
     let fetch =
         Fetch { request: &request, environment: &environment, directory: None, algorithm: None, decompress: false };
     let change = Change::uncertain(format!("download of {}", request.shown_url()), Footprint::nothing())
-        .step(Step::new(fetch.script(true, None)))
+        .step(Step::new(fetch.script(Keep::Unless(None))))
         .inverse(Inverse::Steps(Vec::new()));
     let applied = host.change(change).await?;
     let failed = |why: &str| Failure::new(format!("Failure downloading {}, {why}", request.shown_url()));

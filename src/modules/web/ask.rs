@@ -33,7 +33,7 @@ pub async fn ask(host: &Host, environment: &str, request: &Request) -> Result<Op
 async fn ask_once(host: &Host, environment: &str, request: &Request) -> Result<Option<Asked>, Failure> {
     let text = script(environment, request);
     let response = if request.is_safe() && request.body.is_none() {
-        host.read(Script { text, footprint: Footprint::Everything }).await?
+        host.read(Script { text, footprint: super::footprint(request) }).await?
     } else {
         let mut step = Step::new(text);
         step.stdin.clone_from(&request.body);

@@ -43,10 +43,20 @@ impl Fetched {
     }
 }
 
+/// What becomes of the file.
+#[derive(Debug, Clone, Copy)]
+pub enum Keep<'a> {
+    /// It is measured and thrown away.
+    Nothing,
+    /// It stays in its temporary directory if it arrived, unless it has this SHA-1.
+    Unless(Option<&'a str>),
+    /// It stays in this directory, which is made; else the script fails.
+    In(&'a str),
+}
+
 impl Fetch<'_> {
-    /// The script that fetches; the file is kept if it arrived and has another SHA-1 than `unless`. With `keep` false
-    /// nothing is left behind.
-    pub fn script(&self, keep: bool, unless: Option<&str>) -> String {
+    /// The script that fetches.
+    pub fn script(&self, keep: Keep<'_>) -> String {
         let curl = quote(&curl::config(self.request, Output::Files));
         let by_wget = wget::command(self.request).map(|command| {
             format!(
@@ -54,23 +64,32 @@ impl Fetch<'_> {
                  grep -v '^  ' \"$d/head\" >\"$d/errors\"\n"
             )
         });
-        let directory = self.directory.map_or_else(|| "\"${TMPDIR:-/tmp}\"".to_owned(), quote);
+        let make = match keep {
+            Keep::In(directory) => format!("d={0}; mkdir -m 700 {0}", quote(directory)),
+            _ => {
+                let parent = self.directory.map_or_else(|| "\"${TMPDIR:-/tmp}\"".to_owned(), quote);
+                format!("d=$(mktemp -d {parent}/.trimtab.XXXXXX)")
+            }
+        };
         let digest = self.algorithm.map_or_else(|| ":".to_owned(), |algorithm| format!("{algorithm}sum <\"$d/file\""));
         let unpack = if self.decompress {
             "if grep -qi '^ *content-encoding: *gzip' \"$d/head\"; then gzip -dc <\"$d/file\" >\"$d/plain\" && mv \"$d/plain\" \"$d/file\" || exit; fi\n"
         } else {
             ""
         };
-        let kept = if keep {
-            format!(
-                "if [ \"$c\" = 0 ] && {{ [ -z \"$s\" ] || [ \"$s\" = 200 ]; }} && [ \"${{h%% *}}\" != {} ]; then trap - EXIT; printf %s \"$d/file\"; fi",
-                quote(unless.unwrap_or("none"))
-            )
-        } else {
-            ":".to_owned()
+        let arrived = "[ \"$c\" = 0 ] && { [ -z \"$s\" ] || [ \"$s\" = 200 ]; }";
+        let kept = match keep {
+            Keep::Nothing => ":".to_owned(),
+            Keep::Unless(digest) => format!(
+                "if {arrived} && [ \"${{h%% *}}\" != {} ]; then trap - EXIT; printf %s \"$d/file\"; fi",
+                quote(digest.unwrap_or("none"))
+            ),
+            Keep::In(_) => format!(
+                "{arrived} || {{ echo \"it was not fetched: $s $(cat \"$d/errors\")\" >&2; exit 1; }}; trap - EXIT"
+            ),
         };
         format!(
-            "{SYSTEM_PATH}{}export LC_ALL=C\numask 077\nd=$(mktemp -d {directory}/.trimtab.XXXXXX) || exit 3\ntrap 'rm -rf \"$d\"' EXIT\n\
+            "{SYSTEM_PATH}{}export LC_ALL=C\numask 077\n{make} || exit 3\ntrap 'rm -rf \"$d\"' EXIT\n\
              : >\"$d/head\"; : >\"$d/errors\"; : >\"$d/file\"\n\
              if command -v curl >/dev/null 2>&1; then\n\
              u=$(printf '%s' {curl} | curl -q --config - --dump-header \"$d/head\" --output \"$d/file\" 2>\"$d/errors\"); c=$?; t=curl\n\

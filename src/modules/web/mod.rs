@@ -16,7 +16,7 @@ use crate::http::{Credentials, Redirects, Request, url};
 use crate::value::Value;
 
 use super::{Arg, Args, Type};
-use crate::host::Failure;
+use crate::host::{Failure, Footprint};
 
 pub const FORCE_BASIC_AUTH: Arg =
     Arg::new("force_basic_auth", Type::Bool, "send the password at once, not only when the server asks")
@@ -36,6 +36,16 @@ pub const DECOMPRESS: Arg =
     Arg::new("decompress", Type::Bool, "unpack an answer that is packed with gzip for the way").default("true");
 pub const USE_NETRC: Arg = Arg::new("use_netrc", Type::Bool, "use passwords of ~/.netrc").default("true");
 pub const HEADERS: Arg = Arg::new("headers", Type::Dict, "headers of the request").secret();
+
+/// What the answer to a request depends on: what is behind a URL is altered by nothing that is done to this host, but
+/// for servers on the host itself.
+pub fn footprint(request: &Request) -> Footprint {
+    if url::is_of_this_machine(&request.url) || request.unix_socket.is_some() {
+        Footprint::Everything
+    } else {
+        Footprint::nothing()
+    }
+}
 
 /// The request that the common arguments describe.
 pub fn request(args: &Args, user: &str, password: &str) -> Result<Request, Failure> {
