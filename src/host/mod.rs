@@ -47,6 +47,11 @@ impl Host {
         self.port.name()
     }
 
+    /// Who the host's shell runs as.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
     /// True if changes are recorded, not made.
     pub fn is_check(&self) -> bool {
         self.check

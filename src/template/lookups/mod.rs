@@ -11,6 +11,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod web;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -34,17 +35,15 @@ static TABLES: &[&[Lookup]] = &[
     commands::LOOKUPS,
     password::LOOKUPS,
     hosts::LOOKUPS,
+    web::LOOKUPS,
 ];
 
 /// The tables of the lookups that look at the controller's files.
 static OF_CONTROLLER: &[&[Lookup]] =
-    &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS];
+    &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS, web::LOOKUPS];
 
 /// Lookups of Ansible that are refused, with the reason.
-const REFUSED: &[(&str, &str)] = &[
-    ("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost"),
-    ("config", "trimtab has no such settings; write the value as a variable"),
-];
+const REFUSED: &[(&str, &str)] = &[("config", "trimtab has no such settings; write the value as a variable")];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Lookup> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Lookup>> = LazyLock::new(|| {
