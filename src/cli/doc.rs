@@ -221,6 +221,7 @@ pub fn rule_text(rule: &Rule) -> String {
         Rule::RequiredTogether(names) => format!("all or none of {}", names.join(", ")),
         Rule::RequiredOneOf(names) => format!("at least one of {}", names.join(", ")),
         Rule::RequiredIf(name, value, needed) => format!("with {name}={value}: {} needed", needed.join(", ")),
+        Rule::Missing(names, _) => format!("{} needed", names.join(" and ")),
     }
 }
 

@@ -5,7 +5,9 @@ mod compat;
 mod doc;
 mod doc_markdown;
 mod extra_vars;
+mod history;
 mod inventory;
+mod journal;
 mod keyring;
 mod listing;
 mod magic;
@@ -16,6 +18,7 @@ mod run;
 mod scope;
 mod session;
 pub mod settings;
+mod undo;
 mod vault;
 mod version;
 
@@ -48,6 +51,12 @@ enum Command {
     Check(play::PlayArgs),
     /// Runs one module on hosts
     Run(run::AdHocArgs),
+    /// Lists what runs changed, from the journal
+    History(history::HistoryArgs),
+    /// Shows a run of the journal with its changes
+    Show(history::ShowArgs),
+    /// Takes back what a run changed
+    Undo(undo::UndoArgs),
     /// Shows an inventory
     Inventory(inventory::ShowArgs),
     /// Encrypts and decrypts files and values as ansible-vault does
@@ -94,6 +103,9 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
     let verbose = match &command {
         Command::Play(args) | Command::Check(args) => args.verbosity.verbose,
         Command::Run(args) => args.verbosity.verbose,
+        Command::History(args) => args.verbosity.verbose,
+        Command::Show(args) => args.verbosity.verbose,
+        Command::Undo(args) => args.verbosity.verbose,
         Command::Inventory(args) => args.verbosity.verbose,
         Command::Vault(args) => args.verbose(),
         Command::Doc(args) => args.verbosity.verbose,
@@ -108,6 +120,9 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
             play::play(&mut session, args)
         }
         Command::Run(args) => run::run(&mut session, args),
+        Command::History(args) => history::history(&mut session, &args),
+        Command::Show(args) => history::show(&mut session, &args),
+        Command::Undo(args) => undo::undo(&mut session, args),
         Command::Inventory(args) => inventory::show(&mut session, args),
         Command::Vault(args) => vault::run(&mut session, args),
         Command::Doc(args) => doc::show(&mut session, args),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::journal::Recording;
 use super::listing;
 use super::session::{Fleet, Session, hosts_of};
 use crate::error::{Error, Result};
@@ -85,7 +86,11 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
-    session.run(options, fleet, plays, &counts, format)
+    let recording = Recording {
+        playbooks: args.playbooks.clone(),
+        ..Recording::new("play", &args.reach, args.hosts.limit.as_deref())
+    };
+    session.run(options, fleet, plays, &counts, format, recording)
 }
 
 /// Loads all playbooks; the mistakes of all are reported together.

@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::journal::Recording;
 use super::session::{Session, playbook_directory};
 use crate::error::{Error, Result};
 use crate::playbook;
@@ -72,7 +73,8 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
     playbook::check::check(&plays, &Default::default(), &fleet.load.warnings)?;
     session.check_variables(&mut fleet, &plays)?;
     session.passwords(&mut options, &args.reach)?;
-    session.run(options, fleet, plays, &[], format)
+    let recording = Recording::new("run", &args.reach, args.hosts.limit.as_deref());
+    session.run(options, fleet, plays, &[], format, recording)
 }
 
 /// The play as JSON, which is YAML too.

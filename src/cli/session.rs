@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::journal::Recording;
 use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
@@ -16,6 +17,7 @@ use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
 use crate::engine::play::Run;
+use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
@@ -25,6 +27,7 @@ use crate::ui::Ui;
 use crate::value::Map;
 use crate::vars::RunVars;
 use crate::vault::Keyring;
+use crate::yaml::{self, DuplicateKeys};
 
 /// ansible-playbook's exit code when it is interrupted.
 const INTERRUPTED: u8 = 99;
@@ -51,6 +54,12 @@ impl Session {
     /// Says what settings had no meaning.
     pub fn begin(ui: Ui, settings: Settings, surroundings: Surroundings, verbose: u8) -> Result<Session> {
         let verbosity = settings.number("verbosity")?.min(9) as u8;
+        yaml::set_duplicate_keys(match settings.text("duplicate_dict_key").as_deref() {
+            Some("error") => DuplicateKeys::Error,
+            Some("ignore") => DuplicateKeys::Ignore,
+            Some("warn") | None => DuplicateKeys::Warn,
+            Some(_) => return Err(settings.wants("duplicate_dict_key", "warn, error or ignore")),
+        });
         let mut session = Session { ui, settings, surroundings, verbosity: verbosity.saturating_add(verbose) };
         for warning in std::mem::take(&mut session.settings.warnings) {
             session.ui.warning(&warning);
@@ -186,6 +195,7 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            records: None,
         };
         Ok(options)
     }
@@ -294,7 +304,9 @@ impl Session {
         plays: Vec<Arc<Play>>,
         playbooks: &[(String, usize)],
         format: &report::Format,
+        recording: Recording,
     ) -> Result<u8> {
+        let journalist = self.record(recording, &fleet.sources, options.check)?;
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -318,6 +330,9 @@ impl Session {
             .filter(|left| *left > 0)
             .collect();
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        if let Some(journalist) = &journalist {
+            run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -359,14 +374,19 @@ impl Session {
         };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
-        match ended {
+        let ended = match ended {
             Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
                 Ok(INTERRUPTED)
             }
+        };
+        if let Some(journalist) = journalist {
+            let code = ended.as_ref().map_or_else(|error| error.kind().exit_code(), |code| *code);
+            journalist.close(code)?;
         }
+        ended
     }
 }
 

@@ -105,6 +105,30 @@ pub(super) struct Answers<'a> {
     noise: Vec<u8>,
 }
 
+/// A stream of a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    Stdout,
+    Stderr,
+}
+
+/// The answers in a recorded conversation: what a shell said to one batch, piece by piece as it arrived. `token` ends
+/// each frame. An error is what no shell with our prelude says.
+pub fn replay(token: &str, requests: &[Request], said: &[(Output, &[u8])]) -> Result<Vec<Response>, String> {
+    if token.len() < SHORTEST {
+        return Err(format!("the token `{token}` is shorter than {SHORTEST} characters"));
+    }
+    let mut answers = Answers::new(&Token { first: token.to_owned(), second: String::new() }, requests);
+    for (output, bytes) in said {
+        let fed = match output {
+            Output::Stdout => answers.feed_stdout(bytes),
+            Output::Stderr => answers.feed_stderr(bytes),
+        };
+        fed.map_err(|Garbled(reason)| reason)?;
+    }
+    Ok(answers.into_responses())
+}
+
 /// Something that no shell with our prelude says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Garbled(pub(super) String);
@@ -269,10 +293,18 @@ impl<'a> Answers<'a> {
         {
             response.stdout.pop();
         }
-        response.aliased |= surely_aliased(verb);
+        response.aliased |=
+            surely_aliased(verb) || matches!(verb, Verb::Stat { .. } if has_more_names(&response.stdout));
         *self.responses.get_mut(index)? = response;
         Some(())
     }
+}
+
+/// True if a `stat` answer is of a file with several names (hard links).
+fn has_more_names(answer: &[u8]) -> bool {
+    let mut fields = answer.split(|byte| *byte == b'\t');
+    let is_directory = fields.next() == Some(b"d");
+    !is_directory && fields.nth(8).is_some_and(|links| links.len() > 1 || links > &b"1"[..])
 }
 
 fn tail(bytes: &[u8]) -> &[u8] {
@@ -406,6 +438,19 @@ mod tests {
             assert_eq!(responses[1], Response { aliased: true, ..Response::output(*b"two") }, "cut at {cut}");
             assert_eq!(responses[2], Response::default());
         }
+    }
+
+    #[test]
+    fn a_recorded_conversation_can_be_replayed() {
+        let requests = [request(Verb::Line { path: "/proc/two".into() })];
+        let token = "0123456789abcdef";
+        let stdout = format!("{token}b 1\ntwo\n{token}o 0 0 0\n");
+        let stderr = format!("{token}b 1\n{token}o 0 0 0\n");
+        let said = [(Output::Stderr, stderr.as_bytes()), (Output::Stdout, stdout.as_bytes())];
+        assert_eq!(replay(token, &requests, &said), Ok(vec![Response::output(*b"two")]));
+        assert_eq!(replay(token, &requests, &said[..1]), Ok(vec![Response::default()]));
+        assert!(replay("short", &requests, &said).is_err());
+        assert!(replay(token, &[], &said).is_err(), "an answer to nothing");
     }
 
     #[test]

@@ -16,8 +16,10 @@ mod local;
 pub mod shell;
 mod ssh;
 
+pub use answer::{Output, replay};
 pub use connection::Connection;
 pub(crate) use ssh::hmac_sha1;
+pub use ssh::{HostKey, KnownHosts, Verdict, options_for};
 
 /// A password or key phrase: wiped when dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

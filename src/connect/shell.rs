@@ -76,7 +76,7 @@ pub struct Response {
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// True if the path of the request was reached through a symbolic link (or is one), so that
+    /// True if the path of the request was reached through a symbolic link (or is one, or has hard links), so that
     /// another name may stand for the same file.
     pub aliased: bool,
 }

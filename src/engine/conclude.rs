@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::host::{Failure, FailureKind};
-use crate::modules::{Effect, Outcome};
+use crate::host::{Difference, Failure, FailureKind};
+use crate::modules::{Effect, Module, Outcome};
 use crate::template::Context;
 use crate::value::{Interruption, Map, Value};
 use crate::vars::runtime::Additions;
@@ -37,14 +37,16 @@ pub fn unknown(call: &Call, reason: &str) -> TaskResult {
     names.extend(
         call.args.map().keys().filter(|_| call.module.bare_name() == "set_fact").map(|key| key.to_text().into_owned()),
     );
-    let unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
-    result.additions = Arc::new(Additions { unknown, ..Additions::default() });
+    let with_reason = |name: String| (name, reason.to_owned());
+    let facts = call.module.own_facts().map(|name| with_reason(name.to_owned())).collect();
+    let unknown = names.into_iter().map(with_reason).collect();
+    result.additions = Arc::new(Additions { unknown, unknown_facts: facts, ..Additions::default() });
     result
 }
 
 fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResult, Failure> {
     let (mut map, mut status, effect, warnings) = match ended {
-        Ok(outcome) => from_outcome(outcome),
+        Ok(outcome) => from_outcome(outcome, call.module),
         Err(Failure { kind: FailureKind::Interrupted(interruption), .. }) => {
             return Err(Failure::interrupted(interruption));
         }
@@ -112,20 +114,18 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
     Ok(register_again(call, result))
 }
 
-fn from_outcome(outcome: Outcome) -> (Map, Status, Effect, Vec<String>) {
+fn from_outcome(outcome: Outcome, module: &Module) -> (Map, Status, Effect, Vec<String>) {
     let mut map = outcome.result;
     map.insert("changed".into(), outcome.changed.into());
     map.entry("failed".into()).or_insert_with(|| false.into());
     if !outcome.differences.is_empty() {
-        let differences = outcome.differences.iter().map(|difference| difference.to_value()).collect();
-        map.insert("diff".into(), Value::list(differences));
+        let diff = match outcome.differences.as_slice() {
+            [single] if single.state.is_some() || !module.lists_differences() => single.to_value(),
+            several => Value::list(several.iter().map(Difference::to_value).collect()),
+        };
+        map.insert("diff".into(), diff);
     }
-    if !outcome.warnings.is_empty() {
-        map.insert(
-            "warnings".into(),
-            Value::list(outcome.warnings.iter().map(|text| Value::from(text.as_str())).collect()),
-        );
-    }
+    note_warnings(&mut map, &outcome.warnings);
     let status = if outcome.skipped {
         map.insert("skipped".into(), true.into());
         Status::Skipped
@@ -137,10 +137,18 @@ fn from_outcome(outcome: Outcome) -> (Map, Status, Effect, Vec<String>) {
     (map, status, outcome.effect, outcome.warnings)
 }
 
+fn note_warnings(map: &mut Map, warnings: &[String]) {
+    if !warnings.is_empty() {
+        let texts = warnings.iter().map(|text| Value::from(text.as_str())).collect();
+        map.insert("warnings".into(), Value::list(texts));
+    }
+}
+
 fn from_failure(failure: Failure) -> (Map, Status, Effect, Vec<String>) {
     let mut map = failure.result;
     map.insert("msg".into(), Value::from(failure.message));
     map.entry("changed".into()).or_insert_with(|| false.into());
+    note_warnings(&mut map, &failure.warnings);
     let status = match failure.kind {
         FailureKind::Unreachable => {
             map.insert("unreachable".into(), true.into());
@@ -151,7 +159,7 @@ fn from_failure(failure: Failure) -> (Map, Status, Effect, Vec<String>) {
             Status::Failed
         }
     };
-    (map, status, Effect::None, Vec::new())
+    (map, status, Effect::None, failure.warnings)
 }
 
 /// The task's context with its result under the registered name.

@@ -102,6 +102,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
+        records: options.records.clone(),
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;

@@ -54,6 +54,8 @@ pub struct Difference {
     pub after_header: String,
     pub before: String,
     pub after: String,
+    /// Before and after as maps, if they are the state of something and not a text; the texts are their JSON.
+    pub state: Option<(Map, Map)>,
     /// Why content is not shown; then before and after are empty.
     pub withheld: Vec<Withheld>,
 }
@@ -66,17 +68,21 @@ impl Difference {
             after_header: header,
             before: before.into(),
             after: after.into(),
-            withheld: Vec::new(),
+            ..Difference::default()
         }
     }
 
-    /// The entry of a result's `diff` list.
+    /// A result's `diff`, or the entry of it.
     pub fn to_value(&self) -> Value {
         let mut map: Map = object([
             ("before_header", self.before_header.as_str().into()),
             ("after_header", self.after_header.as_str().into()),
         ]);
-        if self.withheld.is_empty() {
+        if let Some((before, after)) = &self.state {
+            map.retain(|_, header| !header.to_text().is_empty());
+            map.insert("before".into(), before.clone().into());
+            map.insert("after".into(), after.clone().into());
+        } else if self.withheld.is_empty() {
             map.insert("before".into(), self.before.as_str().into());
             map.insert("after".into(), self.after.as_str().into());
         }
@@ -132,6 +138,8 @@ pub struct Change {
     pub effects: Vec<(Query, Response)>,
     /// Paths below which there will be nothing: a directory that is made anew, a tree that is removed.
     pub empties: Vec<String>,
+    /// The number of the recorded change that it takes back.
+    pub takes_back: Option<i64>,
 }
 
 impl Change {
@@ -146,6 +154,7 @@ impl Change {
             certain: true,
             effects: Vec::new(),
             empties: Vec::new(),
+            takes_back: None,
         }
     }
 

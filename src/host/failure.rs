@@ -13,6 +13,7 @@ pub struct Failure {
     pub message: String,
     /// Further return values (`rc`, `stdout`, …).
     pub result: Map,
+    pub warnings: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,7 +28,7 @@ pub enum FailureKind {
 
 impl Failure {
     pub fn new(message: impl Into<String>) -> Failure {
-        Failure { kind: FailureKind::Failed, message: message.into(), result: Map::new() }
+        Failure { kind: FailureKind::Failed, message: message.into(), result: Map::new(), warnings: Vec::new() }
     }
 
     /// A failure because the value cannot be had now.
@@ -38,12 +39,14 @@ impl Failure {
         };
         match interruption {
             Interruption::Failed(message) => Failure::new(message),
-            other => Failure { kind: FailureKind::Interrupted(other), message, result: Map::new() },
+            other => {
+                Failure { kind: FailureKind::Interrupted(other), message, result: Map::new(), warnings: Vec::new() }
+            }
         }
     }
 
     pub fn unreachable(message: impl Into<String>) -> Failure {
-        Failure { kind: FailureKind::Unreachable, message: message.into(), result: Map::new() }
+        Failure { kind: FailureKind::Unreachable, message: message.into(), result: Map::new(), warnings: Vec::new() }
     }
 
     /// Adds a return value.

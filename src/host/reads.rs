@@ -13,6 +13,22 @@ pub trait Read {
     fn parse(&self, response: &Response) -> Result<Self::Answer, Failure>;
 }
 
+/// A question as it was asked before, and its bare answer.
+#[derive(Debug, Clone)]
+pub struct Asked(pub Query);
+
+impl Read for Asked {
+    type Answer = Response;
+
+    fn query(&self) -> Query {
+        self.0.clone()
+    }
+
+    fn parse(&self, response: &Response) -> Result<Response, Failure> {
+        Ok(response.clone())
+    }
+}
+
 /// The text of a small kernel file (`/proc/sys/…`, `/sys/…`), or `None` if it does not exist.
 #[derive(Debug, Clone)]
 pub struct KernelFile(pub String);
@@ -116,13 +132,15 @@ pub struct FileAttributes {
     pub size: u64,
     /// Where a symbolic link points to; empty for all else.
     pub target: String,
+    /// How many names the file has (hard links); 1 of a directory.
+    pub names: u64,
 }
 
 impl FileAttributes {
     /// The answer of a host where a file has these attributes.
     pub fn to_response(&self) -> Response {
-        Response::output(format!(
-            "{}\t{:o}\t{}\t{}\t{}\t{}\t{}\t0\t0\t0\t0\t0\t0\t{}",
+        let response = Response::output(format!(
+            "{}\t{:o}\t{}\t{}\t{}\t{}\t{}\t0\t0\t{}\t0\t0\t0\t{}",
             self.kind.letter(),
             self.mode,
             self.uid,
@@ -130,8 +148,23 @@ impl FileAttributes {
             self.owner,
             self.group,
             self.size,
+            self.names,
             self.target
-        ))
+        ));
+        // a change by another name of the file would not be seen
+        Response { aliased: self.names > 1, ..response }
+    }
+}
+
+/// For people: `file 0644 root:root 5 bytes`.
+impl std::fmt::Display for FileAttributes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let FileAttributes { kind, mode, owner, group, size, target, .. } = self;
+        match kind {
+            FileKind::Link => write!(formatter, "link to {target}, of {owner}:{group}"),
+            FileKind::File => write!(formatter, "file {mode:04o} {owner}:{group} {size} bytes"),
+            other => write!(formatter, "{} {mode:04o} {owner}:{group}", other.state()),
+        }
     }
 }
 
@@ -215,8 +248,9 @@ fn stat_fields(path: &str, response: &Response) -> Result<Option<Vec<String>>, F
 
 fn parse_stat(path: &str, fields: &[String]) -> Result<(FileAttributes, [f64; 3]), Failure> {
     let bad = |what: &str| Failure::new(format!("the host's `stat` gave no {what} for {path}: {fields:?}"));
+    let kind = FileKind::from_letter(&fields[0]).ok_or_else(|| bad("file type"))?;
     let attributes = FileAttributes {
-        kind: FileKind::from_letter(&fields[0]).ok_or_else(|| bad("file type"))?,
+        kind,
         mode: u32::from_str_radix(&fields[1], 8).map_err(|_| bad("mode"))? & 0o7777,
         uid: fields[2].parse().map_err(|_| bad("user id"))?,
         gid: fields[3].parse().map_err(|_| bad("group id"))?,
@@ -224,6 +258,7 @@ fn parse_stat(path: &str, fields: &[String]) -> Result<(FileAttributes, [f64; 3]
         group: fields[5].clone(),
         size: fields[6].parse().map_err(|_| bad("size"))?,
         target: fields[13].clone(),
+        names: if kind == FileKind::Directory { 1 } else { fields[9].parse().unwrap_or(1) },
     };
     let time = |index: usize| fields[index].parse::<f64>().unwrap_or(0.0);
     Ok((attributes, [time(10), time(11), time(12)]))
@@ -313,6 +348,7 @@ mod tests {
             group: "wheel".into(),
             size: 0,
             target: "a\tb".into(),
+            names: 1,
         };
         let read = Attributes { path: "/x".into(), follow: false };
         assert_eq!(read.parse(&attributes.to_response()).unwrap(), Some(attributes));

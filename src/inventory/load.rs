@@ -28,12 +28,7 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
 /// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
 /// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
-    let mut loading = Loading {
-        builder: Builder::new(),
-        directories: Vec::new(),
-        extra: Arc::clone(extra),
-        keyring: Arc::clone(keyring),
-    };
+    let mut loading = Loading::new(extra, keyring);
     for source in sources {
         let source = source.as_ref();
         let path = expand_home(source);
@@ -47,9 +42,16 @@ pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<K
         loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
         read_path(&path, &mut loading)?;
     }
-    let Loading { builder, directories, .. } = loading;
-    let (hosts, groups, warnings) = builder.finish();
-    Ok(Inventory::new(hosts, groups, directories, keyring, warnings))
+    Ok(loading.finish())
+}
+
+/// Reads one text as an inventory: YAML if the name of its source ends so or it looks like it, else INI. Nothing is
+/// beside it and nothing in it is encrypted.
+pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
+    let mut loading = Loading::new(&Arc::default(), &Arc::default());
+    loading.builder.current = source.path.clone();
+    read_text_of(source, &mut loading)?;
+    Ok(loading.finish())
 }
 
 /// What is read so far.
@@ -60,6 +62,22 @@ pub(super) struct Loading {
     pub(super) extra: Arc<Map>,
     /// Passwords for files that are encrypted.
     pub(super) keyring: Arc<Keyring>,
+}
+
+impl Loading {
+    fn new(extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Loading {
+        Loading {
+            builder: Builder::new(),
+            directories: Vec::new(),
+            extra: Arc::clone(extra),
+            keyring: Arc::clone(keyring),
+        }
+    }
+
+    fn finish(self) -> Inventory {
+        let (hosts, groups, warnings) = self.builder.finish();
+        Inventory::new(hosts, groups, self.directories, &self.keyring, warnings)
+    }
 }
 
 fn expand_home(source: &str) -> PathBuf {
@@ -118,12 +136,15 @@ fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
     if is_script(path) {
         return script::read(&mut loading.builder);
     }
-    let source = read_text(path, &loading.keyring)?;
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("yml" | "yaml" | "json") => read_yaml(&source, loading),
-        Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),
-        None | Some("config") if looks_like_yaml(&source.text) => read_yaml(&source, loading),
-        _ => ini::read(&source, &mut loading.builder),
+    read_text_of(&read_text(path, &loading.keyring)?, loading)
+}
+
+fn read_text_of(source: &Arc<Source>, loading: &mut Loading) -> Result<()> {
+    match source.path.extension().and_then(|ending| ending.to_str()) {
+        Some("yml" | "yaml" | "json") => read_yaml(source, loading),
+        Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(source))),
+        None | Some("config") if looks_like_yaml(&source.text) => read_yaml(source, loading),
+        _ => ini::read(source, &mut loading.builder),
     }
 }
 

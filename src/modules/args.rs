@@ -106,6 +106,8 @@ pub enum Rule {
     RequiredOneOf(&'static [&'static str]),
     /// If the first argument has this value, all the others are required.
     RequiredIf(&'static str, &'static str, &'static [&'static str]),
+    /// What is said if one of these required arguments is missing, for the modules that have their own words in Ansible.
+    Missing(&'static [&'static str], &'static str),
 }
 
 /// Validated arguments by their own names, defaults filled in; what is not set is absent.
@@ -161,6 +163,14 @@ impl Args {
             .unwrap_or_default()
     }
 
+    /// The same, without these.
+    #[must_use]
+    pub fn without(&self, names: &[&str]) -> Args {
+        let mut map = self.map.clone();
+        map.retain(|name, _| !name.as_str().is_some_and(|name| names.contains(&name)));
+        Args { map }
+    }
+
     /// All that is set, in the order of the table; then what only [`ANY_NAME`] allows, as it was given.
     pub fn map(&self) -> &Map {
         &self.map
@@ -181,11 +191,17 @@ pub fn unknown_name<'a>(
     names.into_iter().find(|name| module.arg(name).is_none()).map(|name| (name, nearest(name, module.arg_names())))
 }
 
+/// Actions of Ansible that call their arguments options.
+const SAYING_OPTIONS: &[&str] = &["assert", "fail", "group_by", "reboot", "set_stats", "wait_for_connection"];
+
 /// Validates rendered arguments against the module's table.
 pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     let short = module.bare_name();
     let names = given.keys().map(|key| key.to_text().into_owned()).collect::<Vec<_>>();
     if let Some((name, near)) = unknown_name(module, names.iter().map(String::as_str)) {
+        if SAYING_OPTIONS.contains(&short) {
+            return Err(Failure::new(format!("Invalid options for {short}: {name}")));
+        }
         let hint = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
         let mut known: Vec<&str> = module.args.iter().map(|arg| arg.name).collect();
         known.sort_unstable();
@@ -216,6 +232,13 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     map.extend(others.map(|(name, value)| (name.clone(), value.clone())));
     missing.sort_unstable();
     if !missing.is_empty() {
+        let own_words = module.rules.iter().find_map(|rule| match rule {
+            Rule::Missing(names, message) if missing.iter().any(|name| names.contains(name)) => Some(*message),
+            _ => None,
+        });
+        if let Some(message) = own_words {
+            return Err(Failure::new(message));
+        }
         return Err(Failure::new(format!("missing required arguments: {}", missing.join(", "))));
     }
     check_rules(module, given, &map)?;

@@ -16,7 +16,7 @@ use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
 use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 use crate::python_regex::{Flags, compile, is_match};
 
 pub const MODULE: Module = Module {
@@ -45,7 +45,7 @@ pub const MODULE: Module = Module {
         ATTRIBUTES,
         UNSAFE_WRITES,
     ],
-    rules: &[],
+    rules: &[Rule::Missing(&["src", "dest"], "src and dest are required")],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::Full,

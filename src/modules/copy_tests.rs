@@ -286,6 +286,39 @@ fn a_file_of_the_host_is_copied_within_it() {
 }
 
 #[test]
+fn links_within_the_host_are_followed_if_asked() {
+    let world = World::new();
+    world.on_host("from/sub/a", "a\n", 0o640);
+    symlink("sub/a", world.host("from/file")).unwrap();
+    symlink("sub", world.host("from/directory")).unwrap();
+    let follow = |dest: &str| {
+        [
+            ("src", format!("{}/", world.host("from").display()).into()),
+            ("dest", text(&world.host(dest))),
+            ("remote_src", true.into()),
+            ("local_follow", true.into()),
+        ]
+    };
+    let is_followed = || {
+        for path in ["to/file", "to/directory/a", "to/sub/a"] {
+            assert!(!world.host(path).is_symlink(), "{path}");
+            assert_eq!(read(&world.host(path)), "a\n", "{path}");
+        }
+    };
+    world.exercise(&follow("to"), is_followed);
+    world.on_host("to/more", "more\n", 0o600);
+    world.exercise(&follow("to"), is_followed);
+}
+
+#[test]
+fn what_is_missing_is_said_as_ansible_says_it() {
+    let world = World::new();
+    assert_eq!(world.run(&[("src", "a".into())]).unwrap_err().message, "dest is required");
+    let nothing = [("dest", text(&world.host("a")))];
+    assert_eq!(world.run(&nothing).unwrap_err().message, "src (or content) is required");
+}
+
+#[test]
 fn a_directory_of_the_host_is_copied_within_it() {
     let world = World::new();
     world.on_host("from/a", "a\n", 0o640);

@@ -9,7 +9,7 @@ use crate::template::expand_home;
 
 use super::file_common::content::{md5, sha1};
 use super::file_common::path::{absolute, base_name};
-use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
+use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.fetch",
@@ -23,7 +23,7 @@ pub const MODULE: Module = Module {
         Arg::new("fail_on_missing", Type::Bool, "fail if the file is not there or cannot be read").default("true"),
         Arg::new("validate_checksum", Type::Bool, "compare the digests after the copy").default("true"),
     ],
-    rules: &[],
+    rules: &[Rule::Missing(&["src", "dest"], "src and dest are required")],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::None,

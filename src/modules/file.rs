@@ -3,6 +3,8 @@
 mod absent;
 mod directory;
 mod link;
+mod owners;
+mod peek;
 mod recurse;
 mod times;
 
@@ -46,6 +48,7 @@ pub const MODULE: Module = Module {
             .default("%Y%m%d%H%M.%S"),
         Arg::new("access_time", Type::Str, "`preserve`, `now`, or a time in the host's time zone"),
         Arg::new("access_time_format", Type::Str, "strftime format of access_time").default("%Y%m%d%H%M.%S"),
+        Arg::new("_diff_peek", Type::Bool, "change nothing, tell whether the file looks binary"),
         MODE,
         OWNER,
         GROUP,
@@ -69,6 +72,7 @@ pub const MODULE: Module = Module {
         ("owner", "name of the owner; `uid` is the number"),
         ("group", "name of the group; `gid` is the number"),
         ("size", "bytes of a file"),
+        ("appears_binary", "whether a zero byte is at the beginning of the file (`_diff_peek`)"),
     ],
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
@@ -98,11 +102,29 @@ struct Task {
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let Invocation { args, host, settings, .. } = invocation;
     let path = absolute(&host, args.text("path")).await?;
+    if args.has("_diff_peek") {
+        return peek::tell(&host, &path).await;
+    }
+    if !host.is_check() || args.str("state") == Some("absent") {
+        return ensure(host, args, path, settings.diff).await;
+    }
+    let (args, mut warnings) = owners::checked(&host, &args, &path).await?;
+    match ensure(host, args, path, settings.diff).await {
+        Ok(mut outcome) => {
+            outcome.warnings.append(&mut warnings);
+            Ok(outcome)
+        }
+        Err(failure) => Err(Failure { warnings, ..failure }),
+    }
+}
+
+/// Brings the path to its state.
+async fn ensure(host: Host, args: Args, path: String, diff: bool) -> Result<Outcome, Failure> {
     let state = args.str("state").map(str::to_owned);
     let touches = state.as_deref() == Some("touch");
     let makes = matches!(state.as_deref(), Some("directory" | "link" | "touch"));
     let (mut task, source, (above, missing), ()) = try_join!(
-        look(host.clone(), args.clone(), path.clone(), touches, settings.diff),
+        look(host.clone(), args.clone(), path.clone(), touches, diff),
         link::look_at_source(&host, &args, &path),
         look_above(&host, &path, makes),
         directory::look_below(&host, &args, &path)
@@ -115,7 +137,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         && let Some(src) = args.str("src")
     {
         let path = super::file_common::path::join(&path, super::file_common::path::base_name(src));
-        task = look(host, args, path, touches, settings.diff).await?;
+        task = look(host, args, path, touches, diff).await?;
     }
     let state = state.unwrap_or_else(|| {
         let now = task.here.as_ref().map(|here| here.kind.state());
@@ -177,10 +199,20 @@ impl Task {
     }
 
     /// The change of mode, owner, group and times of what is at `path`; `None` if all is right.
-    fn attribute_change(&self, path: &str, before: &FileAttributes) -> (Option<Change>, FileAttributes) {
+    /// What differs is noted in `difference`.
+    fn attribute_change(
+        &self,
+        path: &str,
+        before: &FileAttributes,
+        difference: &mut StateDifference,
+    ) -> (Option<Change>, FileAttributes) {
         let after = self.permissions.on(before, self.me.umask);
+        difference.attributes(before, &after);
         let mut change = attribute_change(path, before, &after);
-        if let Some((forth, back)) = self.stat.as_ref().and_then(|stat| self.times.steps(path, stat)) {
+        if let Some(stat) = &self.stat
+            && let Some((forth, back)) = self.times.steps(path, stat)
+        {
+            self.times.show(stat, difference);
             let mut whole = change.take().unwrap_or_else(|| {
                 let change = Change::certain(format!("times of {path}"), Footprint::path(path));
                 leaves_file(change, path, &after, None).inverse(Inverse::Steps(Vec::new()))
@@ -203,8 +235,9 @@ impl Task {
 
 /// Makes the change, if there is one, and tells the outcome.
 async fn finish(host: &Host, change: Option<Change>, difference: StateDifference) -> Result<Outcome, Failure> {
-    let Some(mut change) = change.map(Change::whole) else { return Ok(Outcome::ok()) };
-    change.differences = vec![difference.into_difference()];
+    let difference = difference.into_difference();
+    let Some(mut change) = change.map(Change::whole) else { return Ok(Outcome::ok().differences([difference])) };
+    change.differences = vec![difference];
     let outcome = Outcome::of_change(&change);
     host.change(change).await?;
     Ok(outcome)
@@ -221,9 +254,8 @@ async fn attributes(task: &Task) -> Result<Outcome, Failure> {
             return Err(Failure::new(message).with("path", path).with("state", state));
         }
     };
-    let (change, after) = task.attribute_change(&path, &before);
     let mut difference = StateDifference::new(&path);
-    difference.attributes(&before, &after);
+    let (change, after) = task.attribute_change(&path, &before, &mut difference);
     let outcome = finish(&task.host, change, difference).await?;
     Ok(describe(outcome.with("path", path), Some(&after)))
 }
@@ -239,8 +271,7 @@ async fn touch(task: &Task) -> Result<Outcome, Failure> {
                 format!("Error, could not touch target: {} points to {path}, which does not exist", task.path);
             return Err(Failure::new(message).with("path", task.path.as_str()));
         };
-        let (change, after) = task.attribute_change(&path, &before);
-        difference.attributes(&before, &after);
+        let (change, after) = task.attribute_change(&path, &before, &mut difference);
         let outcome = finish(&task.host, change, difference).await?;
         return Ok(describe(outcome.with("dest", task.path.as_str()), Some(&after)));
     }
@@ -251,11 +282,14 @@ async fn touch(task: &Task) -> Result<Outcome, Failure> {
     let born = newborn(FileKind::File, &task.me, task.above.as_ref());
     let after = task.permissions.on(&born, task.me.umask);
     let path = crate::connect::shell::quote(&task.path);
-    let mut parts = vec![format!("[ ! -e {path} ] && : >{path}")];
+    let mut parts: Vec<String> = Vec::new();
     parts.extend(Some(commands(&task.path, &born, &after)).filter(|commands| !commands.is_empty()));
     parts.extend(task.times.commands(&task.path));
     parts.push(format!("stat -c '%a %u %g %s' {path}"));
-    let step = crate::host::Step::new(parts.join(" && "))
+    // a file that cannot get its owner is not left behind
+    let script =
+        format!("{{ [ ! -e {path} ] && : >{path}; }} || exit\n{} || {{ rm -f {path}; exit 1; }}", parts.join(" && "));
+    let step = crate::host::Step::new(script)
         .expect(format!("{:o} {} {} 0", after.mode, after.uid, after.gid))
         .writes(task.path.as_str());
     let back = crate::host::Step::new(format!("rm -f {path}")).writes(task.path.as_str());

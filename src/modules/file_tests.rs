@@ -252,3 +252,29 @@ fn a_right_file_costs_one_batch() {
         assert_eq!(played.batches, 1, "{name}");
     }
 }
+
+#[test]
+fn a_peek_tells_whether_a_file_is_binary() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    for (content, expected) in [(&b"text\n"[..], false), (b"a\0b", true), (b"", false)] {
+        fs::write(&path, content).unwrap();
+        let outcome = run_module(&MODULE, &[("path", path.to_str().unwrap().into()), ("_diff_peek", true.into())]);
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.result["appears_binary"], expected.into(), "{content:?}");
+        assert!(!outcome.changed);
+    }
+}
+
+#[test]
+fn the_difference_is_a_state() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, "").unwrap();
+    let args = [("path", path.to_str().unwrap().into()), ("state", "absent".into())];
+    let diff = run_module(&MODULE, &args).unwrap().differences[0].to_value();
+    let diff = diff.as_map().unwrap();
+    assert_eq!(diff.len(), 2, "{diff:?}");
+    assert_eq!(diff["before"].as_map().unwrap()["state"], "file".into());
+    assert_eq!(diff["after"].as_map().unwrap()["state"], "absent".into());
+}

@@ -76,6 +76,7 @@ mod ping;
 mod programs;
 mod raw;
 mod reboot;
+pub mod recorded_changes;
 mod replace;
 mod rpm_key;
 mod script;
@@ -179,6 +180,7 @@ pub const MODULES: &[&Module] = &[
     &ping::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
+    &recorded_changes::MODULE,
     &replace::MODULE,
     &rpm_key::MODULE,
     &script::MODULE,
@@ -298,6 +300,8 @@ pub struct Settings {
     pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
+    /// Changes that this run takes back or makes again.
+    pub records: Option<Arc<recorded_changes::Records>>,
 }
 
 /// The module of this name, with or without its collection.
@@ -326,7 +330,15 @@ const OF_CONTROLLER: &[&str] = &[
     "validate_argument_spec",
 ];
 
+/// The modules of Ansible whose `diff` is a list, even of one.
+const LISTING_DIFFERENCES: &[&str] = &["apt_repository", "blockinfile", "copy", "lineinfile", "template"];
+
 impl Module {
+    /// True if `diff` of its result is a list, even of one difference.
+    pub fn lists_differences(&self) -> bool {
+        LISTING_DIFFERENCES.contains(&self.bare_name())
+    }
+
     /// False for a module that does its work on the controller alone.
     pub fn asks_the_host(&self) -> bool {
         matches!(self.action, Action::Module(_)) && !OF_CONTROLLER.contains(&self.bare_name())
@@ -335,6 +347,11 @@ impl Module {
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// The facts that it returns under a name without `ansible_`.
+    pub fn own_facts(&self) -> impl Iterator<Item = &'static str> {
+        self.returns.iter().filter_map(|(name, _)| name.strip_prefix("ansible_facts."))
     }
 
     /// The argument of this name or alias; else the one that stands for any name, if the module has it.

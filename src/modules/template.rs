@@ -12,7 +12,7 @@ use super::copy::find_source;
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, install};
 use super::file_common::permissions::{ATTRIBUTES, GROUP, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.template",
@@ -48,7 +48,7 @@ pub const MODULE: Module = Module {
         ATTRIBUTES,
         UNSAFE_WRITES,
     ],
-    rules: &[],
+    rules: &[Rule::Missing(&["src", "dest"], "src and dest are required")],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::Full,

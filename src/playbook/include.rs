@@ -366,7 +366,7 @@ impl Loader<'_> {
 }
 
 /// The action as it is written.
-fn action_name(draft: &Draft) -> String {
+pub(super) fn action_name(draft: &Draft) -> String {
     match &draft.action {
         TaskAction::Module(module) => module.bare_name().to_owned(),
         TaskAction::Unknown(name) => name.clone(),

@@ -142,10 +142,11 @@ impl<'a> Loader<'a> {
         };
         let bytes = std::fs::read(path)
             .map_err(|error| at(Error::input(format!("cannot read `{}`: {error}", path.display()))))?;
+        let is_secret = crate::vault::is_encrypted(&bytes);
         let bytes = self.options.keyring.open(path, bytes).map_err(at)?;
         let text = String::from_utf8(bytes)
             .map_err(|_| at(Error::parse(format!("`{}` is not text in UTF-8", path.display()))))?;
-        let source = Source::new(shown(path), text);
+        let source = if is_secret { Source::secret(shown(path), text) } else { Source::new(shown(path), text) };
         let document = yaml::load_with_warnings(&source)?;
         lock(&self.options.warnings).extend(document.warnings);
         let document = Arc::new(Document { source, root: document.root });

@@ -3,7 +3,7 @@
 mod ansible;
 mod body;
 mod condensed;
-mod diff;
+pub mod diff;
 mod json;
 mod jsonl;
 mod minimal;

@@ -192,6 +192,11 @@ impl TaskScope {
                 Delta::Pending(_) => {}
             }
         }
+        if level == Level::SetFacts
+            && let Some((_, reason)) = self.runtime.unknown.iter().find(|(unknown, _)| unknown == name)
+        {
+            return Err(Interruption::Unknown(reason.clone()));
+        }
         let map = if level == Level::SetFacts { &self.runtime.set_facts } else { &self.runtime.include_vars };
         Ok(map.get(name).cloned())
     }
@@ -219,14 +224,20 @@ impl TaskScope {
             return Ok(self.runtime.facts.get(bare).cloned());
         }
         let mut facts = self.runtime.facts.clone();
+        let mut unknown = self.runtime.unknown_facts.clone();
         for delta in &self.ahead {
-            if let Delta::Known(additions) = delta.as_ref()
-                && let Some(more) = &additions.facts
-            {
+            let Delta::Known(additions) = delta.as_ref() else { continue };
+            if let Some(more) = &additions.facts {
                 super::runtime::merge_facts(&mut facts, more);
+                unknown.retain(|(name, _)| !more.contains_key(name.as_str()));
             }
+            unknown.extend(additions.unknown_facts.iter().cloned());
         }
-        Ok(Some(facts.into()))
+        Ok(Some(if unknown.is_empty() {
+            facts.into()
+        } else {
+            Value::Object(Arc::new(PartlyUnknownFacts { facts, unknown }))
+        }))
     }
 
     /// A fact by the name that its module gave it, one without `ansible_`.
@@ -237,10 +248,16 @@ impl TaskScope {
                     if let Some(value) = additions.facts.as_ref().and_then(|facts| facts.get(name)) {
                         return Ok(Some(value.clone()));
                     }
+                    if let Some((_, reason)) = additions.unknown_facts.iter().find(|(unknown, _)| unknown == name) {
+                        return Err(Interruption::Unknown(reason.clone()));
+                    }
                 }
                 Delta::Pending(pending) if pending.own_facts.contains(&name) => return Err(Interruption::Pending),
                 Delta::Pending(_) => {}
             }
+        }
+        if let Some((_, reason)) = self.runtime.unknown_facts.iter().find(|(unknown, _)| unknown == name) {
+            return Err(Interruption::Unknown(reason.clone()));
         }
         Ok(self.runtime.own_facts.get(name).cloned())
     }
@@ -401,6 +418,25 @@ impl Object for HostVars {
 
     fn keys(&self) -> Vec<Value> {
         self.scope.neighbours.names().iter().map(|name| Value::from(name.as_ref())).collect()
+    }
+}
+
+/// `ansible_facts` where check mode cannot know some of them.
+struct PartlyUnknownFacts {
+    facts: Map,
+    unknown: Vec<(String, String)>,
+}
+
+impl Object for PartlyUnknownFacts {
+    fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
+        match self.unknown.iter().find(|(name, _)| key.as_str() == Some(name)) {
+            Some((_, reason)) => Err(Interruption::Unknown(reason.clone())),
+            None => Ok(self.facts.get(key).cloned()),
+        }
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        self.facts.keys().cloned().collect()
     }
 }
 

@@ -32,6 +32,7 @@ pub enum Meaning {
 const DEFAULTS: &[&str] = &["defaults"];
 const SSH: &[&str] = &["ssh_connection", "defaults"];
 const ESCALATION: &[&str] = &["privilege_escalation", "defaults"];
+const TRIMTAB: &[&str] = &["trimtab"];
 const INVENTORY: &[&str] = &["inventory", "defaults"];
 
 const fn honoured(
@@ -134,6 +135,14 @@ pub const SETTINGS: &[Setting] = &[
     honoured("skip", &["tags"], &["ANSIBLE_SKIP_TAGS"], "", "Tags to leave out, as `--skip-tags`"),
     honoured("always", &["diff"], &["ANSIBLE_DIFF_ALWAYS"], "false", "Show differences, as `--diff`"),
     honoured("context", &["diff"], &["ANSIBLE_DIFF_CONTEXT"], "3", "Unchanged lines around a difference"),
+    honoured(
+        "journal",
+        TRIMTAB,
+        &["TRIMTAB_JOURNAL"],
+        "",
+        "The file of the journal; `off`: none. Without it `.trimtab/journal.db` where there is a directory `.trimtab`, \
+         else `~/.local/state/trimtab/journal.db`",
+    ),
     // vault
     honoured(
         "vault_password_file",
@@ -342,11 +351,12 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_INVENTORY_UNPARSED_FAILED"],
         "An inventory that cannot be read is always an error",
     ),
-    ignored(
+    honoured(
         "duplicate_dict_key",
         DEFAULTS,
         &["ANSIBLE_DUPLICATE_YAML_DICT_KEY"],
-        "A key that stands twice is a warning",
+        "warn",
+        "What a key is that stands twice in a mapping: warn, error or ignore",
     ),
     ignored("executable", DEFAULTS, &["ANSIBLE_EXECUTABLE"], "The host's own shell is used"),
     ignored("become_exe", ESCALATION, &["ANSIBLE_BECOME_EXE"], "Set `ansible_become_exe`"),

@@ -8,7 +8,7 @@ use crate::host::Failure;
 use crate::modules::file_common::content::Content;
 use crate::modules::file_common::install::Source;
 use crate::template::Context;
-use crate::vault::Keyring;
+use crate::vault::{Keyring, is_encrypted};
 
 /// Looks for a file of the controller where Ansible does: in the role, beside the task, beside the playbook.
 pub fn find_source(context: &Context, kind: &str, name: &str) -> Result<PathBuf, Failure> {
@@ -31,6 +31,10 @@ pub fn read_source(path: &Path, keyring: Option<&Keyring>) -> Result<Source, Fai
         |error: std::io::Error| Failure::new(format!("cannot read {} on the controller: {error}", path.display()));
     let mut content = fs::read(path).map_err(refuse)?;
     if let Some(keyring) = keyring {
+        if keyring.secrets().is_empty() && is_encrypted(&content) {
+            let path = path.display();
+            return Err(Failure::new(format!("A vault password or secret must be specified to decrypt {path}")));
+        }
         content = keyring.open(path, content)?;
     }
     let mode = fs::metadata(path).map_err(refuse)?.permissions().mode() & 0o7777;

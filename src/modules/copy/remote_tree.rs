@@ -33,27 +33,40 @@ struct Entry {
 
 /// Asks for everything below a directory, with digests; empty if there is no directory.
 #[derive(Debug, Clone)]
-struct TreeListing(String);
+struct TreeListing {
+    path: String,
+    /// What symbolic links lead to counts in their place; those that lead nowhere stay links.
+    follow: bool,
+}
 
 impl Read for TreeListing {
     type Answer = BTreeMap<String, Entry>;
 
     fn query(&self) -> Query {
+        let find = if self.follow { "-L ." } else { "." };
         // no name contains a slash, so a slash and a newline end an entry
+        let stats = if self.follow {
+            "find -L . ! -name . ! -type l -exec stat -L -c '%f %u %g %s %n/' {} + && \
+             find -L . -type l -exec stat -c '%f %u %g %s %n/' {} +"
+        } else {
+            "find . ! -name . -exec stat -c '%f %u %g %s %n/' {} +"
+        };
         let text = format!(
-            "cd {} 2>/dev/null || exit 0; find . ! -name . -exec stat -c '%f %u %g %s %n/' {{}} + || exit; echo //; \
-             find . -type f -exec sha1sum {{}} + || exit; echo //; \
-             find . -type l -exec sh -c 'for l; do printf \"%s/%s/\\n\" \"$(readlink \"$l\" | tr / \"\\001\")\" \"$l\"; done' sh {{}} +",
-            quote(&self.0)
+            "cd {path} 2>/dev/null || exit 0; {stats} || exit; echo //; \
+             find {find} -type f -exec sha1sum {{}} + || exit; echo //; \
+             find {find} -type l -exec sh -c 'for l; do printf \"%s/%s/\\n\" \"$(readlink \"$l\" | tr / \"\\001\")\" \"$l\"; done' sh {{}} +",
+            path = quote(&self.path)
         );
-        Query::Script { text, footprint: Footprint::tree(self.0.as_str()) }
+        // a link may lead anywhere
+        let footprint = if self.follow { Footprint::Everything } else { Footprint::tree(self.path.as_str()) };
+        Query::Script { text, footprint }
     }
 
     fn parse(&self, response: &Response) -> Result<BTreeMap<String, Entry>, Failure> {
         if !response.success() {
-            return Err(Failure::new(format!("cannot list {}: {}", self.0, response.error_text().trim())));
+            return Err(Failure::new(format!("cannot list {}: {}", self.path, response.error_text().trim())));
         }
-        let refuse = || Failure::new(format!("a name below {} is not one that can be copied", self.0));
+        let refuse = || Failure::new(format!("a name below {} is not one that can be copied", self.path));
         let text = std::str::from_utf8(&response.stdout).map_err(|_| refuse())?;
         if text.is_empty() {
             return Ok(BTreeMap::new());
@@ -102,18 +115,14 @@ pub async fn copy(
     source: &str,
     contents_only: bool,
 ) -> Result<Outcome, Failure> {
-    if args.bool("local_follow") {
-        return Err(Failure::new(
-            "the argument `local_follow` is not supported with a directory and `remote_src`: links are copied as links",
-        ));
-    }
+    let follow = args.bool("local_follow");
     let dest = if contents_only { placement.dest.clone() } else { join(&placement.dest, base_name(source)) };
     if dest == source || dest.starts_with(&format!("{source}/")) {
         return Err(Failure::new(format!("cannot copy {source} into itself: {dest}")));
     }
     let (theirs, ours, there, top, (above, missing), (me, permissions)) = try_join!(
-        host.read(TreeListing(source.to_owned())),
-        host.read(TreeListing(dest.clone())),
+        host.read(TreeListing { path: source.to_owned(), follow }),
+        host.read(TreeListing { path: dest.clone(), follow: false }),
         host.read(Attributes { path: dest.clone(), follow: true }),
         host.read(Attributes { path: source.to_owned(), follow: true }),
         look_above(host, &dest, true),
@@ -136,7 +145,7 @@ pub async fn copy(
             let around = made.last().map(|last| last.after.clone()).or(above);
             made.extend(new_directories(inner, around.as_ref(), &me, &permissions));
             let own = if named { permissions.with_mode(None) } else { permissions.clone() };
-            let (change, after) = plan_whole(source, &dest, &top, &me, &own, &made);
+            let (change, after) = plan_whole((source, follow), &dest, &top, &me, &own, &made);
             (Some(change), after)
         }
         Some(there) if there.kind != FileKind::Directory => {
@@ -169,9 +178,9 @@ pub async fn copy(
     Ok(describe(outcome.with("dest", dest).with("src", source), Some(&after)))
 }
 
-/// Nothing is there yet: the whole tree is copied beside the place and renamed.
+/// Nothing is there yet: the whole tree, or (`follow`) what its links lead to, is copied beside the place and renamed.
 fn plan_whole(
-    source: &str,
+    (source, follow): (&str, bool),
     dest: &str,
     top: &FileAttributes,
     me: &Myself,
@@ -185,11 +194,12 @@ fn plan_whole(
     let template = join(parent(dest), ".trimtab.XXXXXX");
     let script = format!(
         "d=$(mktemp -d {template}) || exit\ntrap 'rm -rf \"$d\"' EXIT\n\
-         cp -RPp {source} \"$d/t\" && chown -hR {uid}:{gid} \"$d/t\" && chmod {mode} \"$d/t\" || exit\n\
+         cp -R{links}p {source} \"$d/t\" && chown -hR {uid}:{gid} \"$d/t\" && chmod {mode} \"$d/t\" || exit\n\
          [ ! -e {dest} ] && mv \"$d/t\" {dest} || exit\n\
          if [ -e /sys/fs/selinux/enforce ]; then restorecon -R {dest} 2>/dev/null; fi\n\
          stat -c '%a %u %g' {dest}",
         template = quote(&template),
+        links = if follow { 'L' } else { 'P' },
         source = quote(source),
         dest = quote(dest),
         uid = after.uid,
@@ -313,6 +323,7 @@ impl Merge<'_> {
                 group: String::new(),
                 size: 0,
                 target: String::new(),
+                names: 1,
             };
             let after = wanted.on(&before, self.me.umask);
             let target = join(self.dest, path);

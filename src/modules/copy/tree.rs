@@ -211,7 +211,8 @@ fn walk_into(
     for entry in entries {
         paths.push(entry.map_err(|error| unreadable(directory, &error))?.path());
     }
-    paths.sort();
+    // files before directories, as Ansible goes through a tree
+    paths.sort_by_cached_key(|path| (path.is_dir(), path.clone()));
     for path in paths {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             return Err(Failure::new(format!("the name of {} is no UTF-8", path.display())));

@@ -38,8 +38,7 @@ pub async fn ensure(task: &Task) -> Result<Outcome, Failure> {
         let message = format!("{path} already exists as a {}", before.kind.state());
         return Err(Failure::new(message).with("path", path));
     }
-    let (mut change, after) = task.attribute_change(&path, &before);
-    difference.attributes(&before, &after);
+    let (mut change, after) = task.attribute_change(&path, &before, &mut difference);
     if task.args.bool("recurse") {
         let listing = Listing { path: path.clone(), follow: task.follow };
         let entries = task.host.read(listing).await?;

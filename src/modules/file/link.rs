@@ -94,8 +94,7 @@ pub async fn ensure_symbolic(task: &Task, source: Option<Source>) -> Result<Outc
         };
         let before = if task.follow { leads_to } else { here.clone() };
         if let Some(before) = before {
-            let (attributes, after) = task.attribute_change(&subject, &before);
-            difference.attributes(&before, &after);
+            let (attributes, after) = task.attribute_change(&subject, &before, &mut difference);
             if !task.follow {
                 here = Some(after);
             }
@@ -185,8 +184,7 @@ pub async fn ensure_hard(task: &Task, source: Option<Source>) -> Result<Outcome,
         }
     }
     let change = (!same || task.is_link()).then(|| plan_hard(task, &source, there));
-    let (attributes, after) = task.attribute_change(path, there);
-    difference.attributes(there, &after);
+    let (attributes, after) = task.attribute_change(path, there, &mut difference);
     let change = join_changes(change, attributes);
     let outcome = finish(&task.host, change, difference).await?;
     let outcome = describe(outcome.with("dest", path.as_str()).with("src", source.written.as_str()), Some(&after));
@@ -211,5 +209,5 @@ fn plan_hard(task: &Task, source: &Source, there: &FileAttributes) -> Change {
     let change = Change::certain(format!("hard link {}", task.path), footprint)
         .step(Step::new(script).writes(task.path.as_str()))
         .inverse(inverse);
-    leaves_file(change, &task.path, there, None)
+    leaves_file(change, &task.path, &FileAttributes { names: there.names + 1, ..there.clone() }, None)
 }

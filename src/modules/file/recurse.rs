@@ -78,6 +78,7 @@ fn parse_entry(line: &str) -> Option<Entry> {
         group: String::new(),
         size: 0,
         target: String::new(),
+        names: 1,
     };
     Some(Entry { path: fields.next()?.to_owned(), attributes })
 }

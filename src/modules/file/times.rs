@@ -4,6 +4,7 @@ use crate::connect::shell::{Response, quote};
 use crate::host::reads::FileStat;
 use crate::host::{Failure, Footprint, Host, Query, Read, Step};
 use crate::modules::Args;
+use crate::modules::file_common::permissions::StateDifference;
 
 /// A time that a task asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +49,17 @@ impl Times {
                 Time::At { stamp, .. } => Some(format!("touch -c {which} -t {stamp} {path}")),
             })
             .collect()
+    }
+
+    /// Notes the times that will be others. What the host's clock will say then is not known.
+    pub fn show(&self, now: &FileStat, difference: &mut StateDifference) {
+        for (key, time, now) in [("mtime", &self.modification, now.mtime), ("atime", &self.access, now.atime)] {
+            match time {
+                Time::Preserve => {}
+                Time::Now => difference.set(key, now, "now"),
+                Time::At { epoch, .. } => difference.set(key, now, *epoch),
+            }
+        }
     }
 
     /// The step that sets the times and the one that takes it back; `None` if they are right.

@@ -73,6 +73,11 @@ pub fn octal(mode: u32) -> String {
     format!("{mode:04o}")
 }
 
+/// As the file modules tell a mode: a zero and at least three digits, so `0644` and `01777`.
+pub fn leading_zero(mode: u32) -> String {
+    format!("0{mode:03o}")
+}
+
 fn absolute(bits: u32, text: &str) -> Result<Mode, Failure> {
     if bits & !ALL_BITS != 0 {
         return Err(Failure::new(format!(

@@ -10,9 +10,10 @@ use crate::connect::shell::quote;
 use crate::host::reads::{FileAttributes, FileKind, Script};
 use crate::host::{Difference, Failure, Footprint, Host, Step};
 use crate::modules::{Arg, Args, Outcome, Type};
+use crate::value::Value;
 
 use super::account::{Account, Database, FindAccount, Myself};
-use super::mode::{Mode, octal};
+use super::mode::{Mode, leading_zero};
 
 /// `mode`, as most file modules have it.
 pub const MODE: Arg = Arg::new("mode", Type::Mode, "permissions: octal text ('0644') or symbolic (u=rw,g=r,o=r)");
@@ -109,6 +110,7 @@ pub fn newborn(kind: FileKind, me: &Myself, directory: Option<&FileAttributes>) 
         group,
         size: 0,
         target: String::new(),
+        names: 1,
     }
 }
 
@@ -177,7 +179,7 @@ impl StateDifference {
     pub fn attributes(&mut self, before: &FileAttributes, after: &FileAttributes) {
         self.set("owner", before.uid, after.uid);
         self.set("group", before.gid, after.gid);
-        self.set("mode", octal(before.mode), octal(after.mode));
+        self.set("mode", leading_zero(before.mode), leading_zero(after.mode));
     }
 
     pub fn is_empty(&self) -> bool {
@@ -185,12 +187,16 @@ impl StateDifference {
     }
 
     pub fn with_headers(self, before_header: String, after_header: String) -> Difference {
-        let text = |map| json_text(&map) + "\n";
+        let text = |map| json_text(map) + "\n";
+        let values = |map: &BTreeMap<&str, Json>| {
+            map.iter().map(|(key, value)| ((*key).into(), Value::from_json(value))).collect()
+        };
         Difference {
             before_header,
             after_header,
-            before: text(self.before),
-            after: text(self.after),
+            before: text(&self.before),
+            after: text(&self.after),
+            state: Some((values(&self.before), values(&self.after))),
             ..Difference::default()
         }
     }
@@ -220,7 +226,7 @@ pub fn describe(outcome: Outcome, attributes: Option<&FileAttributes>) -> Outcom
         .with("gid", attributes.gid)
         .with("owner", attributes.owner.as_str())
         .with("group", attributes.group.as_str())
-        .with("mode", octal(attributes.mode))
+        .with("mode", leading_zero(attributes.mode))
         .with("state", attributes.kind.state());
     match attributes.kind {
         FileKind::File => outcome.with("size", attributes.size),

@@ -107,6 +107,7 @@ fn parse_entry(line: &str) -> Option<Found> {
         group: group.to_owned(),
         size: size.parse().ok()?,
         target: String::new(),
+        names: 1,
     };
     let stat = FileStat {
         attributes,
