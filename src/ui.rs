@@ -195,6 +195,14 @@ impl Ui {
         }
     }
 
+    /// Something wrong in a file with its place, as data: what a check was asked for.
+    pub fn finding(&mut self, finding: &Error, is_error: bool) {
+        let level = if is_error { Level::ERROR } else { Level::WARNING };
+        let text = render(&finding.clone().alone(), level, self.out.colour, self.columns);
+        self.out.write(text.as_bytes());
+        self.out.write(b"\n");
+    }
+
     /// Hands on what is still held back.
     pub fn flush(&mut self) {
         self.out.flush();

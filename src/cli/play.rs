@@ -1,4 +1,4 @@
-//! `trimtab play` and `trimtab check`: run playbooks, as ansible-playbook does.
+//! `trimtab play`: runs playbooks, as ansible-playbook does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::listing;
 use super::session::{Fleet, Session, hosts_of};
 use crate::error::{Error, Result};
 use crate::playbook::tags::TagSelection;
-use crate::playbook::{self, Play};
+use crate::playbook::{self, Play, playbook_of_collection};
 
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
@@ -98,11 +98,12 @@ fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Ve
     let mut playbooks = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
-        if !Path::new(path).exists() {
+        let file = if Path::new(path).exists() { Some(path.into()) } else { playbook_of_collection(path, &fleet.load) };
+        let Some(file) = file else {
             errors.push(Error::input(format!("there is no playbook `{path}`")));
             continue;
-        }
-        match playbook::load_playbook(Path::new(path), &fleet.load) {
+        };
+        match playbook::load_playbook(&file, &fleet.load) {
             Ok(plays) => playbooks.push(plays),
             Err(error) => errors.push(error),
         }

@@ -87,19 +87,24 @@ impl Session {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        let load = LoadOptions {
-            roles_path: paths("roles_path"),
-            collections_path: paths("collections_path"),
-            extra_vars: Arc::clone(&extra),
-            keyring,
-            ..LoadOptions::default()
-        };
+        let load = self.load_options(&extra, keyring);
         Ok(Fleet { inventory, limit, sources, extra, load })
     }
 
+    /// Where playbooks and roles are looked for, as settings say.
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
+        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
+        LoadOptions {
+            roles_path: paths("roles_path"),
+            collections_path: paths("collections_path"),
+            extra_vars: Arc::clone(extra),
+            keyring,
+            ..LoadOptions::default()
+        }
+    }
+
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(
+    pub fn inventory(
         &mut self,
         given: &[String],
         extra: &Arc<Map>,

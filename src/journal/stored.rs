@@ -9,6 +9,7 @@ use crate::connect::shell::Response;
 use crate::host::{
     Change, Difference, Footprint, Inverse, Observation, Query, RecordedChange, Step, Subject, Withheld,
 };
+use crate::value::Value;
 
 /// Contents up to this size are kept.
 const KEPT_BYTES: usize = 1 << 20;
@@ -88,6 +89,9 @@ struct StoredDifference {
     after_header: String,
     before: String,
     after: String,
+    /// Before and after as objects, if they are the state of something and not a text.
+    #[serde(default)]
+    state: Option<(serde_json::Value, serde_json::Value)>,
     #[serde(default)]
     withheld: bool,
 }
@@ -276,6 +280,10 @@ impl StoredDifference {
             after_header: difference.after_header.clone(),
             before: difference.before.clone(),
             after: difference.after.clone(),
+            state: difference
+                .state
+                .as_ref()
+                .map(|(before, after)| (Value::from(before.clone()).to_json(), Value::from(after.clone()).to_json())),
             withheld: !difference.withheld.is_empty(),
         }
     }
@@ -288,7 +296,10 @@ impl StoredDifference {
             after_header: self.after_header,
             before: self.before,
             after: self.after,
-            state: None,
+            state: self.state.and_then(|(before, after)| {
+                let map = |json: &serde_json::Value| Value::from_json(json).as_map().cloned();
+                Some((map(&before)?, map(&after)?))
+            }),
             withheld,
         }
     }
@@ -297,6 +308,7 @@ impl StoredDifference {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::object;
 
     #[test]
     fn a_change_comes_back_as_it_was_stored() {
@@ -312,6 +324,10 @@ mod tests {
         let mut change = Change::certain("file /etc/a", Footprint::path("/etc/a").and(Footprint::unit("tuned")))
             .step(Step::new("cat >/etc/a").stdin(b"\xff\0".to_vec()).expect("ok").writes("/etc/a"))
             .difference(Difference::new("/etc/a", "x\n", "y\n"))
+            .difference(Difference {
+                state: Some((object([("mode", "0644".into())]), object([("mode", "0600".into())]))),
+                ..Difference::default()
+            })
             .inverse(Inverse::Steps(vec![Step::new("rm /etc/a")]));
         for query in &queries {
             change = change.leaves(query.clone(), Response::output("after"));

@@ -34,7 +34,11 @@ pub const MODULE: Module = Module {
         Arg::new("directory_mode", Type::Mode, "mode of directories that are made"),
         Arg::new("checksum", Type::Str, "SHA-1 that the source must have"),
         Arg::new("follow", Type::Bool, "write through a symbolic link at `dest`, else replace it").default("false"),
-        Arg::new("local_follow", Type::Bool, "copy what symbolic links in a source directory lead to (default true; false with `remote_src`)"),
+        Arg::new(
+            "local_follow",
+            Type::Bool,
+            "copy what symbolic links in a source directory lead to (default true; false with `remote_src`)",
+        ),
         Arg::new("decrypt", Type::Bool, "decrypt a source that is encrypted with vault").default("true"),
         Arg::new("mode", Type::Mode, "permissions: octal text, symbolic, or `preserve` for those of the source"),
         OWNER,

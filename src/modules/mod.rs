@@ -304,8 +304,31 @@ pub struct Settings {
     pub records: Option<Arc<recorded_changes::Records>>,
 }
 
+/// Collections under whose names modules of others are found too: what was Ansible's own before collections came, what
+/// moved out of `community.general`, and a name that some roles write for `community.mysql`.
+const ALSO_FOUND_AS: &[(&str, &str)] = &[
+    ("ansible.builtin.", ""),
+    ("ansible.legacy.", ""),
+    ("community.general.", "community."),
+    ("community.general.", "ansible.posix."),
+    ("ansible.mysql.", "community.mysql."),
+];
+
 /// The module of this name, with or without its collection.
 pub fn find(name: &str) -> Option<&'static Module> {
+    find_as_named(name).or_else(|| {
+        let moved = ALSO_FOUND_AS.iter().filter_map(|(from, to)| Some((name.strip_prefix(from)?, *to)));
+        let mut moved = moved.filter(|(bare, _)| !bare.contains('.'));
+        moved.find_map(|(bare, to)| {
+            let module = find_as_named(bare)?;
+            let is_of_ansible = ["ansible.", "community."].iter().any(|start| module.name.starts_with(start));
+            let names = || std::iter::once(module.name).chain(module.aliases.iter().copied());
+            (is_of_ansible && names().any(|name| name.starts_with(to))).then_some(module)
+        })
+    })
+}
+
+fn find_as_named(name: &str) -> Option<&'static Module> {
     let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
     MODULES.iter().copied().find(|module| {
         module.name == bare

@@ -32,6 +32,8 @@ pub struct LoadOptions {
     /// What is doubtful, but does not hinder.
     pub warnings: Arc<Mutex<Vec<Error>>>,
     pub cache: Arc<Cache>,
+    /// Keep all errors, however many.
+    pub every_error: bool,
 }
 
 impl fmt::Debug for LoadOptions {
@@ -51,6 +53,20 @@ impl LoadOptions {
 pub struct Cache {
     documents: Mutex<HashMap<PathBuf, Arc<Document>>>,
     pub(super) included: Mutex<IndexMap<String, Arc<Included>>>,
+}
+
+impl Cache {
+    /// The files read so far, in the order of their paths.
+    pub(super) fn documents(&self) -> Vec<(PathBuf, Arc<Document>)> {
+        let documents = lock(&self.documents);
+        let mut all: Vec<_> = documents.iter().map(|(path, document)| (path.clone(), Arc::clone(document))).collect();
+        all.sort_by(|(left, _), (right, _)| left.cmp(right));
+        all
+    }
+
+    pub(super) fn has_read(&self, path: &Path) -> bool {
+        lock(&self.documents).contains_key(path)
+    }
 }
 
 /// A file that was read.
@@ -113,7 +129,7 @@ impl<'a> Loader<'a> {
 
     /// Keeps an error and goes on, so that several are reported at once.
     pub fn error(&mut self, error: Error) {
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MOST_ERRORS || self.options.every_error {
             self.errors.push(error);
         }
     }

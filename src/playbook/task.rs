@@ -460,6 +460,7 @@ impl Draft<'_> {
             place: self.node.place.clone(),
             name,
             action: self.action,
+            action_place: self.action_place,
             args: self.args.map,
             arg_places: self.args.places,
             args_template: self.args.template,

@@ -33,9 +33,9 @@ pub use filters::{documentation as filter_documentation, exists as filter_exists
 pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
-pub use tests::documentation as test_documentation;
+pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::filters_used;
+pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;

@@ -107,11 +107,13 @@ impl TaskScope {
 
     fn magic(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let own = match name {
-            "role_name" | "ansible_role_name" => self.role().map(|role| Value::from(role.name.as_str())),
+            "role_name" => self.role().map(|role| Value::from(role.name.as_str())),
+            "ansible_role_name" => self.role().map(|role| Value::from(role.full_name())),
+            "ansible_collection_name" => self.role().and_then(|role| role.collection.as_deref()).map(Value::from),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
             "ansible_parent_role_names" => self
                 .role()
-                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.name.as_str())).collect())),
+                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.full_name())).collect())),
             "ansible_search_path" => Some(Value::list(
                 self.search_path()
                     .role_dirs

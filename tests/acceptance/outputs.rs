@@ -181,7 +181,7 @@ fn check_mode_changes_nothing_and_shows_the_difference() {
         state: directory
 ";
     let site = given().file("inv", LOCAL).file("play.yml", playbook);
-    let ended = site.run(&["check", "-i", "inv", "play.yml"]);
+    let ended = site.run(&["play", "-CD", "-i", "inv", "play.yml"]);
     assert!(ended.stdout.contains("-    \"state\": \"absent\"\n+    \"state\": \"directory\"\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("\nchanged: [web1]\n"), "{}", ended.stdout);
     assert!(!site.directory().join("flag").exists());
