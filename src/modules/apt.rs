@@ -144,8 +144,6 @@ impl Task {
             }
             if simulated.does_something() {
                 outcome = self.change(&work, &simulated, outcome).await?;
-            } else {
-                outcome = outcome.with("stdout", simulated.stdout.trim_end()).with("stderr", "");
             }
         } else if work.update {
             outcome.changed = true;
@@ -156,10 +154,7 @@ impl Task {
         if !work.manual.is_empty() {
             self.mark(&work.manual).await?;
         }
-        if self.wanted.wants_lists() {
-            outcome = outcome.with("cache_update_time", lists_time);
-        }
-        Ok(outcome.with("cache_updated", work.update))
+        Ok(outcome.with("cache_update_time", lists_time).with("cache_updated", work.update))
     }
 
     async fn simulate(&self, work: &Work, check: bool) -> Result<Simulated, Failure> {
@@ -260,7 +255,7 @@ impl Task {
         let applied = self.host.change(change).await?;
         let outcome = Outcome { changed: true, ..outcome }.differences([difference]);
         let Some(response) = applied.responses.first() else {
-            return Ok(outcome.with("stdout", simulated.stdout.trim_end()).with("stderr", ""));
+            return Ok(outcome.with("stdout", simulated.stdout.as_str()).with("stderr", ""));
         };
         let finished = parse_transaction(response)?;
         let ended = finished.ended.unlocked(self.wanted.lock)?;
@@ -274,7 +269,7 @@ impl Task {
         if let Some(item) = simulated.items.iter().find(|item| item.is_new() && !is_there(&base(item))) {
             return Err(self.failed(&[], &[format!("it ended well, but {} is not installed", item.name)], &ended));
         }
-        Ok(outcome.with("stdout", ended.stdout.trim_end()).with("stderr", ended.stderr.trim_end()))
+        Ok(outcome.with("stdout", ended.stdout.as_str()).with("stderr", ended.stderr.as_str()))
     }
 
     async fn clean(&self) -> Result<(), Failure> {

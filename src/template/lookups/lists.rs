@@ -127,5 +127,28 @@ fn subelements(call: &Call<'_>) -> Result<Vec<Value>> {
             }
         },
     };
-    subelements_of(&Value::list(elements), key, skip_missing)
+    let keys: Vec<String> = match key {
+        Value::List(keys) => keys.iter().map(|key| key.to_text().into_owned()).collect(),
+        path => path.to_text().split('.').map(str::to_owned).collect(),
+    };
+    let pairs = subelements_of(&Value::list(elements), key, skip_missing)?;
+    // the lookup, unlike the filter, takes the list out of the element
+    let taken_out = |pair: Value| match pair.as_list() {
+        Some([element, inner]) => Value::list(vec![without(element, &keys), inner.clone()]),
+        _ => pair,
+    };
+    Ok(pairs.into_iter().map(taken_out).collect())
+}
+
+/// A copy of nested maps without the innermost of these keys.
+fn without(value: &Value, keys: &[String]) -> Value {
+    let (Some(map), Some((key, inner))) = (value.as_map(), keys.split_first()) else { return value.clone() };
+    let mut map = map.clone();
+    match map.get_mut(key.as_str()) {
+        Some(found) if !inner.is_empty() => *found = without(found, inner),
+        _ => {
+            map.shift_remove(key.as_str());
+        }
+    }
+    Value::map(map)
 }

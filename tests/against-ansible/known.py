@@ -1,0 +1,32 @@
+"""The list of differences on purpose, known.md."""
+
+import re
+from fnmatch import fnmatchcase
+
+
+def load(path):
+    """The rows of the tables: file, task, key, each a pattern of the shell; and a reason."""
+    entries = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().strip("`") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 4 and cells[0] != "file" and not set(cells[0]) <= {"-", ":"}:
+            entries.append(tuple(cell.replace("\\|", "|") for cell in cells))
+    return Known(entries)
+
+
+class Known:
+    def __init__(self, entries):
+        self.entries = entries
+
+    def sift(self, differences, files):
+        """The differences that no row explains, and the rows of these files that explain none."""
+        used, unexplained = set(), []
+        for difference in differences:
+            texts = (difference.file, difference.task, difference.key)
+            row = next((entry for entry in self.entries if all(map(fnmatchcase, texts, entry[:3]))), None)
+            if row:
+                used.add(row)
+            else:
+                unexplained.append(difference)
+        unused = [entry for entry in self.entries if entry not in used and any(fnmatchcase(file, entry[0]) for file in files)]
+        return unexplained, [": ".join(entry[:3]) for entry in unused]
