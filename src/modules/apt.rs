@@ -144,6 +144,12 @@ impl Task {
             }
             if simulated.does_something() {
                 outcome = self.change(&work, &simulated, outcome).await?;
+            } else if self.wanted.args.list("name").is_empty() {
+                outcome = outcome.with("stdout", simulated.stdout.as_str()).with("stderr", "");
+            }
+            if self.wanted.args.text("upgrade") != "no" {
+                let said = outcome.result.get("stdout").cloned().unwrap_or_default();
+                outcome = outcome.with("msg", said);
             }
         } else if work.update {
             outcome.changed = true;
@@ -154,7 +160,11 @@ impl Task {
         if !work.manual.is_empty() {
             self.mark(&work.manual).await?;
         }
-        Ok(outcome.with("cache_update_time", lists_time).with("cache_updated", work.update))
+        let installs = !self.wanted.args.list("name").is_empty() && self.wanted.args.text("state") != "absent";
+        if self.wanted.wants_lists() || installs {
+            outcome = outcome.with("cache_update_time", lists_time).with("cache_updated", work.update);
+        }
+        Ok(outcome)
     }
 
     async fn simulate(&self, work: &Work, check: bool) -> Result<Simulated, Failure> {

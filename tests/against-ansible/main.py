@@ -181,7 +181,7 @@ def run_trimtab(binary, fleet, scratch, names):
 
     def run(name):
         record = folder / f"{name}.jsonl"
-        program = [binary, "play", "-vvv", "--output", "jsonl", "-i", folder / "inventory.json", folder / f"{name}.yml"]
+        program = [binary, "play", "--output", "jsonl", "-i", folder / "inventory.json", folder / f"{name}.yml"]
         with open(record, "wb") as output:
             return run_side(program, folder, {"HOME": str(folder)}, record, output)
 
