@@ -27,7 +27,7 @@ PROGRAMS = {"command", "shell", "raw", "script"}
 
 # Paths that are made up: Ansible's folders for temporary files, and names with random letters.
 MADE_UP = [
-    (re.compile(r"/root/\.ansible/tmp/ansible-tmp-[0-9.-]+"), "TEMPORARY"),
+    (re.compile(r"(/root/\.ansible/tmp|/var/tmp)/ansible-tmp-[0-9.-]+"), "TEMPORARY"),
     (re.compile(r"(/tmp|CONTROLLER)/(tmp/)?ansible-local-\w+/\w+"), "TEMPORARY"),
     (re.compile(r"\.\d+\.\d{4}-\d\d-\d\d@\d\d:\d\d:\d\d~"), ".BACKUP~"),
     (re.compile(r"/tmp/ansible\.[a-z0-9_]{8}|(?<=/pre)[a-z0-9_]{8}(?=\.suf)"), "MADE-UP"),

@@ -5,13 +5,19 @@ from fnmatch import fnmatchcase
 
 
 def load(path):
-    """The rows of the tables: file, task, key, each a pattern of the shell; and a reason."""
+    """The rows of the tables: file, task, and keys, which are patterns of the shell; and a reason."""
     entries = []
     for line in path.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip().strip("`") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-        if len(cells) == 4 and cells[0] != "file" and not set(cells[0]) <= {"-", ":"}:
+        if len(cells) == 4 and cells[1] != "task" and not set(cells[0]) <= {"-", ":"}:
             entries.append(tuple(cell.replace("\\|", "|") for cell in cells))
     return Known(entries)
+
+
+def explains(entry, difference):
+    file, task, keys, _ = entry
+    told = fnmatchcase(difference.file, file) and fnmatchcase(difference.task, task)
+    return told and any(fnmatchcase(difference.key, key) for key in keys.split())
 
 
 class Known:
@@ -22,8 +28,7 @@ class Known:
         """The differences that no row explains, and the rows of these files that explain none."""
         used, unexplained = set(), []
         for difference in differences:
-            texts = (difference.file, difference.task, difference.key)
-            row = next((entry for entry in self.entries if all(map(fnmatchcase, texts, entry[:3]))), None)
+            row = next((entry for entry in self.entries if explains(entry, difference)), None)
             if row:
                 used.add(row)
             else:

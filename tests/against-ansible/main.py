@@ -85,8 +85,10 @@ def main():
         print(problem)
     for entry in unused:
         print(f"known.md: {entry}: this differs no more")
-    step(f"{tasks} tasks compared, {len(differences) - len(unexplained)} differences on purpose")
-    failed = {(difference.file, difference.task) for difference in unexplained} | {("known.md", entry) for entry in unused}
+    tasks_of = lambda differences: {(difference.file, difference.task) for difference in differences}
+    failed = tasks_of(unexplained)
+    step(f"{tasks} tasks compared, {len(tasks_of(differences) - failed)} of them differ on purpose")
+    failed = failed | {("known.md", entry) for entry in unused}
     print(f"{tasks - len(failed)} passed, {len(failed)} failed")
     return 1 if failed or problems else 0
 

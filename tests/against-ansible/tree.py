@@ -55,7 +55,7 @@ def fetched(folder):
 def compare(file, lower, ansible, trimtab):
     """The differences of what two hosts over the same lower directory have where either was written."""
     found = []
-    for path in sorted({*ansible, *trimtab}):
+    for path in sorted(path for path in {*ansible, *trimtab} if not LEFT_OUT.search(path)):
         values = []
         for entries in (ansible, trimtab):
             below = lower / path
