@@ -333,6 +333,7 @@ impl Walker {
     pub(super) fn settle_slot(&mut self, index: usize, mut result: TaskResult) {
         result = self.with_known_handlers(result, &self.window[index].run.task);
         let slot = &mut self.window[index];
+        self.port.take_back(slot.id);
         if slot.holds {
             self.port.forget_all();
         }
@@ -456,11 +457,13 @@ impl Walker {
                 {
                     recorder.planned(intent);
                 }
-                // in a run that makes changes this one never comes: what is behind is judged by the host as it is
-                if self.play.run.options.check {
-                    let touched = self.port.take_in(&identity, &change, true);
-                    self.drop_touched(index, &touched);
+                if !self.play.run.options.check {
+                    self.drop_from(index + 1);
+                    self.window[index].holds = true;
+                    self.port.imagine(id);
                 }
+                let touched = self.port.take_in(&identity, &change, true);
+                self.drop_touched(index, &touched);
                 self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
                 true
             }

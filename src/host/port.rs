@@ -53,6 +53,8 @@ struct State {
     resolved: HashMap<SlotId, Result<Applied, Failure>>,
     /// What changes did to what can be known without asking, oldest first.
     history: Vec<Trace>,
+    /// Whose recorded changes nobody else is to see, and how long the history was before them.
+    imagined: Option<(SlotId, usize)>,
     /// Who waits for an answer: a join of many reads polls only those that were woken.
     sleepers: Vec<Waker>,
     /// Counts what invocations asked or waited for, so that a waiting engine notices.
@@ -260,6 +262,24 @@ impl Port {
         effects.iter().map(|(query, _)| answer(query).map(|response| Response::clone(response))).collect()
     }
 
+    /// Says that what this invocation records from now on is gone when it ends: it alone is in check mode.
+    pub fn imagine(&self, slot: SlotId) {
+        let mut state = self.state();
+        let length = state.history.len();
+        state.imagined.get_or_insert((slot, length));
+    }
+
+    /// Takes back what this invocation only imagined.
+    pub fn take_back(&self, slot: SlotId) {
+        let mut state = self.state();
+        let Some((_, length)) = state.imagined.take_if(|(imagined, _)| *imagined == slot) else { return };
+        for trace in state.history.split_off(length) {
+            if let Trace::Touched(footprint, _) = trace {
+                state.answers.retain(|(_, query), _| !footprint.touches(&query.footprint()));
+            }
+        }
+    }
+
     /// How often something was asked or waited for so far.
     pub fn activity(&self) -> u64 {
         self.state().activity
@@ -267,6 +287,7 @@ impl Port {
 
     /// Forgets an invocation that ended or was dropped.
     pub fn forget(&self, slot: SlotId) {
+        self.take_back(slot);
         let mut state = self.state();
         state.reads.remove(&slot);
         state.waiting.remove(&slot);
@@ -347,6 +368,24 @@ mod tests {
         assert!(matches!(port.poll_read(SlotId(1), &identity, &content, Waker::noop()), Poll::Ready(Ok(_))));
         let stat = Query::Stat { path: "/etc/a".into(), follow: true };
         assert!(matches!(port.poll_read(SlotId(1), &identity, &stat, Waker::noop()), Poll::Ready(Err(_))));
+    }
+
+    #[test]
+    fn what_a_single_task_in_check_mode_imagined_is_gone_when_it_ends() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = Query::Content("/etc/a".into());
+        let change =
+            Change::certain("write /etc/a", Footprint::path("/etc/a")).leaves(content.clone(), Response::output("x"));
+        port.imagine(SlotId(1));
+        port.take_in(&identity, &change, true);
+        port.take_in(&identity, &Change::uncertain("command", Footprint::Everything), true);
+        port.take_back(SlotId(2));
+        let other = Query::Content("/etc/b".into());
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &other, Waker::noop()), Poll::Ready(Err(_))));
+        port.take_back(SlotId(1));
+        assert!(port.poll_read(SlotId(2), &identity, &content, Waker::noop()).is_pending());
+        assert!(port.poll_read(SlotId(2), &identity, &other, Waker::noop()).is_pending());
     }
 
     #[test]
