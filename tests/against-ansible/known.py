@@ -24,8 +24,8 @@ class Known:
     def __init__(self, entries):
         self.entries = entries
 
-    def sift(self, differences, files):
-        """The differences that no row explains, and the rows of these files that explain none."""
+    def sift(self, differences, files, whole):
+        """The differences that no row explains, and the rows that explain none: of these files, or of all if they are the whole."""
         used, unexplained = set(), []
         for difference in differences:
             row = next((entry for entry in self.entries if explains(entry, difference)), None)
@@ -33,5 +33,5 @@ class Known:
                 used.add(row)
             else:
                 unexplained.append(difference)
-        unused = [entry for entry in self.entries if entry not in used and any(fnmatchcase(file, entry[0]) for file in files)]
+        unused = [entry for entry in self.entries if entry not in used and (whole or entry[0] in files)]
         return unexplained, [": ".join(entry[:3]) for entry in unused]

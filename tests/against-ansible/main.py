@@ -76,7 +76,7 @@ def main():
     else:
         shutil.rmtree(scratch, ignore_errors=True)
 
-    unexplained, unused = exceptions.sift(differences, names)
+    unexplained, unused = exceptions.sift(differences, names, whole=names == files)
     for (file, task), group in itertools.groupby(unexplained, lambda difference: (difference.file, difference.task)):
         print(f"{file}: {task}")
         for difference in group:
