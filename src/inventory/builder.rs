@@ -8,7 +8,7 @@ use indexmap::{IndexMap, IndexSet};
 use super::group::{Group, GroupId, Host, HostId};
 use crate::error::{Error, Result};
 use crate::source::Place;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, merge_maps};
 
 /// The names that mean the controller itself.
 pub(super) const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -52,12 +52,19 @@ pub(super) struct Builder {
     /// The file that is being read, absolute.
     pub(super) current: PathBuf,
     pub(super) warnings: Vec<Error>,
+    /// A map that is set twice is merged, rather than replaced.
+    pub(super) merges_maps: bool,
 }
 
 impl Builder {
     pub(super) fn new() -> Builder {
-        let mut builder =
-            Builder { hosts: IndexMap::new(), groups: IndexMap::new(), current: PathBuf::new(), warnings: Vec::new() };
+        let mut builder = Builder {
+            hosts: IndexMap::new(),
+            groups: IndexMap::new(),
+            current: PathBuf::new(),
+            warnings: Vec::new(),
+            merges_maps: false,
+        };
         builder.groups.insert("all".to_owned(), GroupDraft::new(None));
         builder.groups.insert("ungrouped".to_owned(), GroupDraft::new(None));
         builder.link(GroupId::ALL, GroupId::UNGROUPED);
@@ -108,7 +115,7 @@ impl Builder {
     }
 
     pub(super) fn set_host_var(&mut self, host: HostId, name: Value, value: Value) {
-        self.hosts[host.index()].vars.insert(name, value);
+        insert(&mut self.hosts[host.index()].vars, name, value, self.merges_maps);
     }
 
     /// Sets a variable of a group; `ansible_group_priority` is no variable but a property.
@@ -120,7 +127,7 @@ impl Builder {
                 Error::input(format!("`ansible_group_priority` must be a whole number, not `{value}`")).at(place)
             })?;
         } else {
-            group.vars.insert(name, value);
+            insert(&mut group.vars, name, value, self.merges_maps);
         }
         Ok(())
     }
@@ -192,6 +199,17 @@ impl Builder {
         let hosts = self.hosts.into_iter().map(|(name, draft)| host(name, draft, &groups)).collect();
         (hosts, groups.into_iter().map(Arc::new).collect(), self.warnings)
     }
+}
+
+/// Sets a variable; a map may be merged with the one that is there.
+fn insert(vars: &mut Map, name: Value, value: Value, merges_maps: bool) {
+    let value = match (vars.get(&name), value) {
+        (Some(Value::Map(below)), Value::Map(above)) if merges_maps => {
+            Value::map(merge_maps(below.as_ref().clone(), &above))
+        }
+        (_, value) => value,
+    };
+    vars.insert(name, value);
 }
 
 fn group(name: String, draft: GroupDraft) -> Group {

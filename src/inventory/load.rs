@@ -28,7 +28,18 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
 /// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
 /// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
+    load_merging(sources, extra, keyring, false)
+}
+
+/// The same; `merges_maps`: a map that is set twice is merged (`hash_behaviour`).
+pub fn load_merging<S: AsRef<str>>(
+    sources: &[S],
+    extra: &Arc<Map>,
+    keyring: &Arc<Keyring>,
+    merges_maps: bool,
+) -> Result<Inventory> {
     let mut loading = Loading::new(extra, keyring);
+    loading.builder.merges_maps = merges_maps;
     for source in sources {
         let source = source.as_ref();
         let path = expand_home(source);
@@ -58,6 +69,8 @@ pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
 pub(super) struct Loading {
     pub(super) builder: Builder,
     pub(super) directories: Vec<Arc<VarsDirectory>>,
+    /// Sources that are not there.
+    pub(super) missing: Vec<Error>,
     /// The variables of `-e`.
     pub(super) extra: Arc<Map>,
     /// Passwords for files that are encrypted.
@@ -69,6 +82,7 @@ impl Loading {
         Loading {
             builder: Builder::new(),
             directories: Vec::new(),
+            missing: Vec::new(),
             extra: Arc::clone(extra),
             keyring: Arc::clone(keyring),
         }
@@ -76,7 +90,7 @@ impl Loading {
 
     fn finish(self) -> Inventory {
         let (hosts, groups, warnings) = self.builder.finish();
-        Inventory::new(hosts, groups, self.directories, &self.keyring, warnings)
+        Inventory { missing: self.missing, ..Inventory::new(hosts, groups, self.directories, &self.keyring, warnings) }
     }
 }
 
@@ -111,8 +125,14 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
     let cannot = |error: &std::io::Error| {
         Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
     };
-    let metadata = std::fs::metadata(path)
-        .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let hint = format!("a list of hosts needs a comma: `-i {},`", path.display());
+            loading.missing.push(cannot(&error).hint(hint));
+            return Ok(());
+        }
+    };
     if !metadata.is_dir() {
         return read_file(path, loading);
     }

@@ -95,9 +95,32 @@ fn a_text_is_read_by_the_name_of_its_source() {
 fn a_source_that_cannot_be_read_is_refused() {
     let tree = Tree::new(&[("latin1", ""), ("h.toml", "")]);
     std::fs::write(tree.0.path().join("latin1"), b"[web]\n# \xe9\n").unwrap();
-    for (name, words) in [("nosuch", "no such file"), ("latin1", "not UTF-8"), ("h.toml", "TOML")] {
+    for (name, words) in [("latin1", "not UTF-8"), ("h.toml", "TOML")] {
         let error = tree.load(&[name]).expect_err(name);
         assert!(error.message().contains(words), "{error}");
+    }
+    // one that is not there may be meant to come later
+    let inventory = tree.load(&["nosuch"]).unwrap();
+    assert!(inventory.missing[0].message().contains("no such file"), "{:?}", inventory.missing);
+    assert_eq!(hosts(&inventory, "all"), "");
+}
+
+#[test]
+fn maps_that_are_set_twice_may_be_merged() {
+    let tree = Tree::new(&[
+        ("one.yml", "g: {hosts: {h: {m: {a: 1, b: {c: 2}}}}, vars: {n: {a: 1}}}"),
+        ("two.yml", "g: {hosts: {h: {m: {a: 3, b: {d: 4}}}}, vars: {n: {b: 2}}}"),
+    ]);
+    let sources = ["one.yml", "two.yml"].map(|name| tree.0.path().join(name).to_string_lossy().into_owned());
+    for (merges, m, n) in
+        [(false, "{'a': 3, 'b': {'d': 4}}", "{'b': 2}"), (true, "{'a': 3, 'b': {'c': 2, 'd': 4}}", "{'a': 1, 'b': 2}")]
+    {
+        let inventory = super::load_merging(&sources, &Default::default(), &Default::default(), merges).unwrap();
+        let host = inventory.find_host("h").unwrap();
+        let var = |name: &str| {
+            inventory.host_layers(host).unwrap().iter().rev().find_map(|(_, map)| map.get(name).map(Value::to_repr))
+        };
+        assert_eq!((var("m").as_deref(), var("n").as_deref()), (Some(m), Some(n)), "{merges}");
     }
 }
 

@@ -13,7 +13,7 @@ APART = {"invocation", "exception", "warnings", "deprecations", "failed", "skipp
 VARYING = {
     "start", "end", "delta", "elapsed", "atime", "mtime", "ctime", "inode", "dev", "ansible_job_id", "results_file", "block_size",
     "device_type", "blocks", "cache_update_time", "epoch", "epoch_int", "iso8601", "iso8601_basic", "iso8601_basic_short", "iso8601_micro",
-    "minute", "second", "time", "SSH_CLIENT", "SSH_CONNECTION", "ansible_memfree_mb", "ansible_swapfree_mb", "1m", "5m", "15m", "used", "free",
+    "year", "month", "day", "hour", "minute", "second", "time", "date", "weekday", "weekday_number", "weeknumber", "SSH_CLIENT", "SSH_CONNECTION", "ansible_memfree_mb", "ansible_swapfree_mb", "1m", "5m", "15m", "used", "free",
     "ansible_uptime_seconds", "block_available", "block_used", "size_available", "inode_available", "inode_used", "pid", "ppid", "async_dir",
 }  # fmt: skip
 
