@@ -52,6 +52,11 @@ impl Host {
         &self.identity
     }
 
+    /// True if this is not the user who logged in.
+    pub fn is_another_user(&self) -> bool {
+        self.identity.become_as.is_some()
+    }
+
     /// True if changes are recorded, not made.
     pub fn is_check(&self) -> bool {
         self.check

@@ -80,7 +80,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let source = Source { content, name: None, shown: placement.dest.clone(), mode: 0o600 };
         expect_checksum(args.str("checksum"), &source)?;
         let outcome = install(&host, &args, &placement, source).await?;
-        return Ok(outcome.with("src", "dynamically generated"));
+        let written = outcome.result.contains_key("src");
+        return Ok(if written { outcome.with("src", "dynamically generated") } else { outcome });
     }
     let src = match args.str("src") {
         Some(src) if !src.is_empty() => src,
