@@ -73,6 +73,7 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
     options.tags = set_tags(&args.tags, "run");
     options.skip_tags = set_tags(&args.skip_tags, "skip");
     options.force_handlers |= args.force_handlers;
+    options.flush_cache = args.hosts.flush_cache;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let playbooks = load(session, &args.playbooks, &fleet)?;
     let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));

@@ -13,6 +13,7 @@ use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
+use crate::engine::fact_cache::FactCache;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
@@ -113,6 +114,10 @@ impl Session {
             collections_path: paths(if has_old_name { "collections_paths" } else { "collections_path" }),
             play_defaults: Arc::new(self.play_defaults()?),
             extra_vars: Arc::clone(extra),
+            private_role_vars: self
+                .settings
+                .is_set("private_role_vars")
+                .then(|| self.settings.flag("private_role_vars").unwrap_or(false)),
             keyring,
             ..LoadOptions::default()
         })
@@ -244,6 +249,9 @@ impl Session {
             },
             limit,
             gathering,
+            inject_facts: settings.flag("inject_facts_as_vars")?,
+            fact_cache: self.fact_cache()?,
+            flush_cache: false,
             free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
@@ -251,6 +259,28 @@ impl Session {
             records: None,
         };
         Ok(options)
+    }
+
+    /// Where facts are kept between runs.
+    fn fact_cache(&self) -> Result<Option<FactCache>> {
+        let settings = &self.settings;
+        let plugin = settings.text("fact_caching").unwrap_or_default();
+        match plugin.rsplit('.').next().unwrap_or_default() {
+            "jsonfile" => {}
+            // nothing is kept in databases and the like
+            _ => return Ok(None),
+        }
+        let mut directories = settings.paths("fact_caching_connection", '\0', &self.surroundings);
+        let Some(directory) = directories.pop() else {
+            return Err(Error::input("`fact_caching = jsonfile` needs a directory")
+                .hint("name it by `fact_caching_connection`, or by ANSIBLE_CACHE_PLUGIN_CONNECTION"));
+        };
+        let seconds = settings.number("fact_caching_timeout")?;
+        Ok(Some(FactCache {
+            directory,
+            prefix: settings.text("fact_caching_prefix").unwrap_or_default(),
+            timeout: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        }))
     }
 
     fn connection(&self, reach: &ConnectionArgs) -> Result<ConnectionDefaults> {
@@ -383,6 +413,7 @@ impl Session {
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
+            inject_facts: options.inject_facts,
             extra: fleet.extra,
             magic,
             warnings: Default::default(),

@@ -27,6 +27,8 @@ pub struct LoadOptions {
     pub collections_path: Vec<PathBuf>,
     /// Keywords of plays that do not have them.
     pub play_defaults: Arc<Vec<(&'static str, Value)>>,
+    /// Whether roles keep their variables to themselves where `public` does not say it; `None`: those that are included do.
+    pub private_role_vars: Option<bool>,
     /// Names of imported files and roles may use these.
     pub extra_vars: Arc<Map>,
     /// Opens encrypted files; encrypted values within others stay sealed.

@@ -104,6 +104,7 @@ impl Playing<'_> {
             keyring: Arc::default(),
             merges_maps: false,
             results: Default::default(),
+            inject_facts: self.options.inject_facts,
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));
