@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
 use super::journal::Recording;
-use super::settings::{Settings, Surroundings};
+use super::settings::{Settings, Surroundings, constants};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
@@ -336,6 +336,7 @@ impl Session {
             magic,
             warnings: Default::default(),
             merges_maps: self.merges_maps()?,
+            settings: Arc::new(constants::values(&self.settings, &self.surroundings)?),
             results: match self.settings.is_set("jinja2_native") {
                 false => Results::Typed,
                 true if self.settings.flag("jinja2_native")? => Results::Spelled,

@@ -31,13 +31,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
 pub use filters::{documentation as filter_documentation, exists as filter_exists};
-pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
+pub use lookups::{documentation as lookup_documentation, lookup, lookup_names, refusal as lookup_refusal};
 pub use parse::Syntax;
 pub use results::Results;
 pub use search::{SearchPath, expand_home};
 pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
+pub use used::{NameKind, UsedName, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
@@ -77,6 +77,8 @@ pub struct Context {
     pub keyring: Arc<Keyring>,
     /// What templates of playbooks give.
     pub results: Results,
+    /// The settings of the run by Ansible's names, for the lookup `config`.
+    pub settings: Arc<Map>,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
@@ -146,6 +148,7 @@ impl Context {
             file_kind: "files",
             keyring: Arc::default(),
             results: Results::default(),
+            settings: Arc::default(),
             trail: None,
             rendered: None,
             from_data: false,
@@ -285,6 +288,11 @@ impl Context {
     /// The same with other results of templates.
     pub fn with_results(&self, results: Results) -> Context {
         Context { results, ..self.clone() }
+    }
+
+    /// The same with settings of the run.
+    pub fn with_settings(&self, settings: Arc<Map>) -> Context {
+        Context { settings, ..self.clone() }
     }
 
     /// The value with all templates in it rendered; those within it that use what is undefined become undefined.

@@ -104,6 +104,7 @@ impl Playing<'_> {
             keyring: Arc::default(),
             merges_maps: false,
             results: Default::default(),
+            settings: Default::default(),
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));

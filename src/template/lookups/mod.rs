@@ -1,6 +1,7 @@
 //! Lookups (`lookup('…')`, `query('…')`, `with_…`): one table a theme.
 
 mod commands;
+mod config;
 mod csvfile;
 mod files;
 mod hosts;
@@ -28,6 +29,7 @@ static TABLES: &[&[Lookup]] = &[
     lists::LOOKUPS,
     sequence::LOOKUPS,
     variables::LOOKUPS,
+    config::LOOKUPS,
     files::LOOKUPS,
     ini::LOOKUPS,
     csvfile::LOOKUPS,
@@ -41,10 +43,8 @@ static OF_CONTROLLER: &[&[Lookup]] =
     &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS];
 
 /// Lookups of Ansible that are refused, with the reason.
-const REFUSED: &[(&str, &str)] = &[
-    ("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost"),
-    ("config", "trimtab has no such settings; write the value as a variable"),
-];
+const REFUSED: &[(&str, &str)] =
+    &[("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost")];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Lookup> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Lookup>> = LazyLock::new(|| {
@@ -140,13 +140,19 @@ fn run<'n>(
     }
 }
 
+/// Why there is no lookup of this name, if it is one of Ansible's.
+pub fn refusal(name: &str) -> Option<&'static str> {
+    let short = short_name(name);
+    REFUSED.iter().find(|(refused, _)| *refused == short).map(|(_, hint)| *hint)
+}
+
 /// The lookup of a name; the error says which name is near, or why there is none.
 pub fn find(name: &str) -> Result<&'static Lookup> {
     let short = short_name(name);
     if let Some(lookup) = by_name().get(short) {
         return Ok(lookup);
     }
-    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == short) {
+    if let Some(hint) = refusal(name) {
         return Err(TemplateError::failed(format!("the lookup `{short}` is not supported: {hint}")));
     }
     let near = crate::error::nearest(short, by_name().keys().copied());
