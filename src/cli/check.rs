@@ -57,9 +57,9 @@ pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Resul
     }
     if !args.hosts.inventory.is_empty() {
         match session.inventory(&args.hosts.inventory, &extra, &keyring) {
-            Ok((inventory, sources)) => {
+            Ok((inventory, sources, reload)) => {
                 let limit = None;
-                let fleet = Fleet { inventory, limit, sources, extra, load };
+                let fleet = Fleet { inventory, limit, sources, reload, extra, load };
                 hosts(&mut survey, fleet, &plays, args.hosts.limit.as_deref());
             }
             Err(error) => survey.error(error),

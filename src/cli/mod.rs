@@ -14,8 +14,10 @@ mod keyring;
 mod listing;
 mod magic;
 mod passwords;
+mod plan;
 mod play;
 mod prompt;
+mod replay;
 mod run;
 mod scope;
 mod session;
@@ -53,9 +55,13 @@ enum Command {
     Check(check::CheckArgs),
     /// Runs one module on hosts
     Run(run::AdHocArgs),
+    /// Writes to a file what playbooks would change
+    Plan(plan::PlanArgs),
+    /// Makes the changes of a plan
+    Apply(plan::ApplyArgs),
     /// Lists what runs changed, from the journal
     History(history::HistoryArgs),
-    /// Shows a run of the journal with its changes
+    /// Shows a run of the journal, or a plan, with its changes
     Show(history::ShowArgs),
     /// Takes back what a run changed
     Undo(undo::UndoArgs),
@@ -111,6 +117,8 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         // it shows of settings what there is to show by itself
         Command::Check(_) => 0,
         Command::Run(args) => args.verbosity.verbose,
+        Command::Plan(args) => args.play.verbosity.verbose,
+        Command::Apply(args) => args.verbosity.verbose,
         Command::History(args) => args.verbosity.verbose,
         Command::Show(args) => args.verbosity.verbose,
         Command::Undo(args) => args.verbosity.verbose,
@@ -124,6 +132,8 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         Command::Play(args) => play::play(&mut session, args),
         Command::Check(args) => check::check(&mut session, args, Vec::new()),
         Command::Run(args) => run::run(&mut session, args),
+        Command::Plan(args) => plan::plan(&mut session, args),
+        Command::Apply(args) => plan::apply(&mut session, args),
         Command::History(args) => history::history(&mut session, &args),
         Command::Show(args) => history::show(&mut session, &args),
         Command::Undo(args) => undo::undo(&mut session, args),

@@ -57,6 +57,12 @@ pub struct PlayArgs {
 
 /// Runs the playbooks, or lists what is in them.
 pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
+    let recording = Recording::new("play", &args.reach, args.hosts.limit.as_deref());
+    play_with(session, args, recording)
+}
+
+/// Runs the playbooks; what is recorded of it, and how, is given.
+pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
@@ -86,10 +92,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
-    let recording = Recording {
-        playbooks: args.playbooks.clone(),
-        ..Recording::new("play", &args.reach, args.hosts.limit.as_deref())
-    };
+    let recording = Recording { playbooks: args.playbooks.clone(), ..recording };
     session.run(options, fleet, plays, &counts, format, recording)
 }
 

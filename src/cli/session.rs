@@ -16,7 +16,7 @@ use crate::engine::event::Event;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
-use crate::engine::play::Run;
+use crate::engine::play::{Reload, Run};
 use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
@@ -47,6 +47,8 @@ pub struct Fleet {
     /// What `--limit` allows; `None`: all hosts.
     pub limit: Option<HashSet<HostId>>,
     pub sources: Vec<PathBuf>,
+    /// Reads the inventory once more.
+    pub reload: Reload,
     pub extra: Arc<Map>,
     pub load: LoadOptions,
 }
@@ -83,13 +85,13 @@ impl Session {
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
         let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring, self.merges_maps()?)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
+        let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
         let load = self.load_options(&extra, keyring);
-        Ok(Fleet { inventory, limit, sources, extra, load })
+        Ok(Fleet { inventory, limit, sources, reload, extra, load })
     }
 
     /// True if maps of several levels are merged.
@@ -119,7 +121,7 @@ impl Session {
         given: &[String],
         extra: &Arc<Map>,
         keyring: &Arc<Keyring>,
-    ) -> Result<(Inventory, Vec<PathBuf>)> {
+    ) -> Result<(Inventory, Vec<PathBuf>, Reload)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -153,13 +155,15 @@ impl Session {
         if inventory.hosts().next().is_none() {
             self.ui.warning("No inventory was parsed, only implicit localhost is available");
         }
-        let sources = sources
+        let paths = sources
             .iter()
             .map(
                 |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
             )
             .collect();
-        Ok((inventory, sources))
+        let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
+        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        Ok((inventory, paths, reload))
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -328,7 +332,11 @@ impl Session {
         format: &report::Format,
         recording: Recording,
     ) -> Result<u8> {
-        let journalist = self.record(recording, &fleet.sources, options.check)?;
+        let planner = recording.planner.clone();
+        let journalist = match &planner {
+            Some(_) => None,
+            None => self.record(recording, &fleet.sources, options.check)?,
+        };
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -358,9 +366,13 @@ impl Session {
             })
             .filter(|left| *left > 0)
             .collect();
-        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let inventory = Arc::new(fleet.inventory);
+        let run = Run::new(options, fleet.load, inventory, fleet.reload, vars, sender, Box::new(prompt::ask));
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
+        if let Some(planner) = &planner {
+            run.record_with(Arc::clone(planner) as Arc<dyn Recorder>);
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -369,6 +381,7 @@ impl Session {
         let ui = &mut self.ui;
         let limit = fleet.limit;
         let mut teller = Teller::default();
+        let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
         let ended = runtime.block_on(async {
             let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
@@ -376,8 +389,10 @@ impl Session {
                     biased;
                     event = events.recv() => match event {
                         Some(event) => {
+                            hear(&event);
                             teller.tell(event, report.as_mut(), ui);
                             while let Ok(event) = events.try_recv() {
+                                hear(&event);
                                 teller.tell(event, report.as_mut(), ui);
                             }
                             ui.flush();
@@ -392,6 +407,7 @@ impl Session {
                 }
             };
             while let Ok(event) = events.try_recv() {
+                hear(&event);
                 teller.tell(event, report.as_mut(), ui);
             }
             ended

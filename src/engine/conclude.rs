@@ -9,6 +9,7 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::runtime::Additions;
 
 use super::perform::Call;
+use super::play::Addition;
 use super::result::{Status, Steer, TaskResult};
 
 /// Concludes an invocation. Interrupted if a value that the task's keywords need is not there yet.
@@ -46,7 +47,7 @@ pub fn unknown(call: &Call, reason: &str) -> TaskResult {
 
 fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResult, Failure> {
     let (mut map, mut status, effect, warnings) = match ended {
-        Ok(outcome) => from_outcome(outcome, call.module),
+        Ok(outcome) => from_outcome(outcome, call.module, call.settings.diff),
         Err(Failure { kind: FailureKind::Interrupted(interruption), .. }) => {
             return Err(Failure::interrupted(interruption));
         }
@@ -88,8 +89,13 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
             map.insert("ansible_facts".into(), variables.clone().into());
             additions.include_vars = Some(variables);
         }
-        Effect::AddHost { name, groups, variables } => steer = Some(Steer::AddHost { name, groups, variables }),
-        Effect::GroupBy { group, parents } => steer = Some(Steer::GroupBy { group, parents }),
+        Effect::AddHost { name, groups, variables } => {
+            steer = Some(Steer::Add(Addition::Host { name, groups, variables }));
+        }
+        Effect::GroupBy { group, parents } => {
+            let host = Arc::clone(&call.scope.host.name);
+            steer = Some(Steer::Add(Addition::Group { host, group, parents }));
+        }
         Effect::Stats { data, per_host, aggregate } => steer = Some(Steer::Stats { data, per_host, aggregate }),
     }
     if status == Status::Failed {
@@ -114,14 +120,17 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
     Ok(register_again(call, result))
 }
 
-fn from_outcome(outcome: Outcome, module: &Module) -> (Map, Status, Effect, Vec<String>) {
+fn from_outcome(outcome: Outcome, module: &Module, diff: bool) -> (Map, Status, Effect, Vec<String>) {
     let mut map = outcome.result;
     map.insert("changed".into(), outcome.changed.into());
     map.entry("failed".into()).or_insert_with(|| false.into());
-    if !outcome.differences.is_empty() {
-        let diff = match outcome.differences.as_slice() {
+    // content may be secret, so it is told only if it was asked for
+    let is_told = |difference: &&Difference| diff || difference.state.is_some() || module.always_tells_differences();
+    let differences: Vec<&Difference> = outcome.differences.iter().filter(is_told).collect();
+    if !differences.is_empty() {
+        let diff = match differences.as_slice() {
             [single] if single.state.is_some() || !module.lists_differences() => single.to_value(),
-            several => Value::list(several.iter().map(Difference::to_value).collect()),
+            several => Value::list(several.iter().map(|difference| difference.to_value()).collect()),
         };
         map.insert("diff".into(), diff);
     }

@@ -89,6 +89,11 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         None => None,
     };
     let (timeout, background) = time_limits(task, &reach)?;
+    if positive(number(&task.asynchronous, "async", &reach)?).is_some()
+        && let Some(refusal) = modules::background::never(module)
+    {
+        return Err(Failure::new(refusal));
+    }
     if background.is_some()
         && let Some(refusal) = modules::background::refusal(module)
     {
@@ -212,10 +217,16 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
 /// result says where, as `exception`.
 fn unrendered(error: TemplateError, task: &Task) -> Failure {
     let message = error.to_string();
+    if error.interruption().is_some() {
+        return error.into();
+    }
     let (is_undefined, is_failed) = (error.is_undefined(), *error.kind() == TemplateErrorKind::Failed);
     let failure = Failure::from(error);
     if is_undefined {
-        let message = format!("The task includes an option with an undefined variable. The error was: {message}");
+        let message = format!(
+            "The task includes an option with an undefined variable. The error was: {message} ({})",
+            task.place
+        );
         return Failure { message, ..failure };
     }
     if is_failed { failure.with("exception", format!("{}: {message}", task.place)) } else { failure }
@@ -259,10 +270,13 @@ pub(super) fn number(written: &Option<Written>, keyword: &str, reach: &Reach) ->
     })
 }
 
+fn positive(seconds: Option<f64>) -> Option<f64> {
+    seconds.filter(|seconds| *seconds > 0.0)
+}
+
 /// How long the task may take: `timeout`, or `async` of a task that is waited for. Second, how long what it starts in
 /// the background may: `async` with `poll: 0`.
 fn time_limits(task: &Task, reach: &Reach) -> Result<(Option<Duration>, Option<Duration>), Failure> {
-    let positive = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
     let seconds = |seconds: f64| {
         Duration::try_from_secs_f64(seconds)
             .map_err(|_| Failure::new(format!("{seconds} is no number of seconds ({})", task.place)))

@@ -91,7 +91,10 @@ async fn run_play(run: &Arc<Run>, play: &Arc<Play>, index: u32, limit: Option<&H
     }
     let mut hosts = selection.hosts;
     if let Some(limit) = limit {
-        hosts.retain(|host| limit.contains(host));
+        // hosts that came since are judged by the pattern itself
+        let text = run.options.limit.as_deref().unwrap_or_default();
+        let now = inventory.limit(text).unwrap_or_default();
+        hosts.retain(|host| limit.contains(host) || now.contains(host));
     }
     let names = |hosts: &[HostId]| hosts.iter().map(|host| Arc::clone(&inventory.host(*host).name)).collect::<Vec<_>>();
     run.tell(Event::PlayStarted { play: index, name: name.clone(), hosts: names(&hosts) });
@@ -324,8 +327,9 @@ async fn run_batch(
         None => run.options.free,
         Some(written) => is_free(&render(written, base)?.to_text()),
     };
-    let strict =
-        !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
+    let in_order = run.options.forks == 1 && !free && hosts.len() > 1;
+    let strict = in_order
+        || !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
     let list = |names: &[Arc<str>]| Value::list(names.iter().map(|name| name.as_ref().into()).collect());
     let mut magic = play_magic(play);
     magic.insert("ansible_play_name".into(), name.into());
@@ -349,7 +353,7 @@ async fn run_batch(
     magic.insert("ansible_play_role_names".into(), names_of(&play.roles.iter().collect::<Vec<_>>()));
     magic.insert("ansible_dependent_role_names".into(), names_of(&dependencies));
     magic.insert("ansible_role_names".into(), names_of(&all));
-    magic.insert("role_names".into(), names_of(&all));
+    magic.insert("role_names".into(), names_of(&play.roles.iter().collect::<Vec<_>>()));
     let vars = PlayVars {
         vars: Arc::clone(&play.vars),
         prompted: prompted.clone(),
@@ -366,6 +370,7 @@ async fn run_batch(
         course: Arc::clone(&course),
         hosts: hosts.clone(),
         strict,
+        in_order,
         free,
         force_handlers: match &play.force_handlers {
             Some(_) => flag(&play.force_handlers)?,

@@ -10,6 +10,7 @@ mod ini;
 mod literal;
 mod load;
 mod pattern;
+mod renewal;
 mod script;
 mod vars_files;
 mod words;
@@ -57,6 +58,8 @@ pub enum Level {
 pub struct Inventory {
     hosts: Vec<Arc<Host>>,
     groups: Vec<Arc<Group>>,
+    /// The hosts in the order in which they were named.
+    order: Vec<HostId>,
     host_ids: Arc<HashMap<Arc<str>, HostId>>,
     group_ids: Arc<HashMap<Arc<str>, GroupId>>,
     /// The directories of the inventory's sources, in their order.
@@ -82,6 +85,7 @@ impl Inventory {
         let mut inventory = Inventory {
             host_ids: Arc::new(names(hosts.iter().map(|host| &host.name), HostId)),
             group_ids: Arc::new(names(groups.iter().map(|group| &group.name), GroupId)),
+            order: (0..hosts.len() as u32).map(HostId).collect(),
             hosts,
             groups,
             beside_inventory,
@@ -119,6 +123,7 @@ impl Inventory {
         let id = HostId(self.hosts.len() as u32);
         Arc::make_mut(&mut self.host_ids).insert(Arc::clone(&host.name), id);
         self.hosts.push(Arc::new(host));
+        self.order.push(id);
         id
     }
 
@@ -153,7 +158,7 @@ impl Inventory {
 
     /// All hosts but the implicit localhost, in the order in which they were named.
     pub fn hosts(&self) -> impl Iterator<Item = (HostId, &Host)> {
-        let all = self.hosts.iter().enumerate().map(|(index, host)| (HostId(index as u32), host.as_ref()));
+        let all = self.order.iter().map(|id| (*id, self.host(*id)));
         all.filter(|(_, host)| !host.implicit)
     }
 

@@ -46,6 +46,11 @@ impl VarsDirectory {
         VarsDirectory { path, keyring: Arc::clone(keyring), names: Default::default(), read: Mutex::default() }
     }
 
+    /// The same directory, of which nothing is read yet.
+    pub(super) fn unread(&self) -> VarsDirectory {
+        VarsDirectory::new(self.path.clone(), &self.keyring)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -356,7 +356,15 @@ const OF_CONTROLLER: &[&str] = &[
 /// The modules of Ansible whose `diff` is a list, even of one.
 const LISTING_DIFFERENCES: &[&str] = &["apt_repository", "blockinfile", "copy", "lineinfile", "template"];
 
+/// The modules of Ansible that return their `diff` whether or not differences are to be shown.
+const ALWAYS_TELLING_DIFFERENCES: &[&str] = &["debconf", "hostname", "known_hosts", "yum_repository"];
+
 impl Module {
+    /// True if the result has its `diff` even where differences are not to be shown.
+    pub fn always_tells_differences(&self) -> bool {
+        ALWAYS_TELLING_DIFFERENCES.contains(&self.bare_name())
+    }
+
     /// True if `diff` of its result is a list, even of one difference.
     pub fn lists_differences(&self) -> bool {
         LISTING_DIFFERENCES.contains(&self.bare_name())

@@ -270,6 +270,8 @@ pub struct Role {
     /// The roles that it depends on directly, in order.
     pub dependencies: Vec<Arc<Role>>,
     pub allow_duplicates: bool,
+    /// True if include_role or import_role brought it.
+    pub is_included: bool,
     /// True if its variables stay visible to later tasks of the play (`roles:`, import_role, `public: true`).
     pub public: bool,
     /// Equal for two uses that are the same to Ansible (same role, parameters, conditions and tags): unless it allows

@@ -186,6 +186,7 @@ impl Loader<'_> {
             params: Arc::new(params),
             parents,
             dependencies: Vec::new(),
+            is_included: is_include,
             allow_duplicates: if is_include { from.allow_duplicates } else { meta.allow_duplicates },
             public: from.public.unwrap_or(is_static),
             identity,

@@ -122,9 +122,10 @@ impl TaskScope {
             "ansible_role_name" => self.role().map(|role| Value::from(role.full_name())),
             "ansible_collection_name" => self.role().and_then(|role| role.collection.as_deref()).map(Value::from),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
-            "ansible_parent_role_names" => self
-                .role()
-                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.full_name())).collect())),
+            "ansible_parent_role_names" => self.including_roles(|role| Value::from(role.full_name())),
+            "ansible_parent_role_paths" => {
+                self.including_roles(|role| Value::from(role.path.to_string_lossy().into_owned()))
+            }
             "ansible_search_path" => Some(Value::list(
                 self.search_path()
                     .role_dirs
@@ -155,6 +156,13 @@ impl TaskScope {
 
     fn role(&self) -> Option<&Arc<Role>> {
         self.task.as_ref().and_then(|task| task.role.as_ref())
+    }
+
+    /// The roles that included the task's role, or included those that did, nearest first; `None` if none did.
+    fn including_roles(&self, of: impl Fn(&Role) -> Value) -> Option<Value> {
+        let chain: Vec<&Arc<Role>> = self.own_roles().collect();
+        let including = chain.windows(2).filter(|pair| pair[0].is_included).map(|pair| of(pair[1]));
+        Some(including.collect::<Vec<_>>()).filter(|roles| !roles.is_empty()).map(Value::list)
     }
 
     /// The roles whose variables this task sees, nearest first: its own, the ones that brought it.

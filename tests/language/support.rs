@@ -108,7 +108,9 @@ impl Playing<'_> {
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));
-        let run = Run::new(self.options, load, Arc::new(inventory), vars, events, ask);
+        let source = self.inventory.to_owned();
+        let reload = Box::new(move || inventory::load(&[&source]));
+        let run = Run::new(self.options, load, Arc::new(inventory), reload, vars, events, ask);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let finished = runtime.block_on(async {
             tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, &[], None)).await
