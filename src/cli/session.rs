@@ -153,7 +153,14 @@ impl Session {
             self.ui.doubt(warning);
         }
         if inventory.hosts().next().is_none() {
-            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            if missing.len() == sources.len() {
+                self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            } else if flag("localhost_warning")? {
+                self.ui.warning(
+                    "provided hosts list is empty, only localhost is available. Note that the implicit localhost does \
+                     not match 'all'",
+                );
+            }
         }
         let paths = sources
             .iter()
@@ -162,7 +169,8 @@ impl Session {
             )
             .collect();
         let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
-        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        let merges_maps = self.merges_maps()?;
+        let reload: Reload = Box::new(move || inventory::load_merging(&sources, &extra, &keyring, merges_maps));
         Ok((inventory, paths, reload))
     }
 

@@ -42,6 +42,11 @@ pub use used::{NameKind, UsedName, names_used, names_used_in_file};
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
 
+/// What is said of a variable that hides a function of templates; `None` if it hides none.
+pub fn reserved_name(name: &str) -> Option<String> {
+    globals::find(name).map(|_| format!("Found variable using reserved name: {name}"))
+}
+
 /// Where a template finds its variables. Values are raw: text in them that is a template
 /// is rendered by whoever uses it (see [`Value::has_templates`]).
 pub trait Scope: Send + Sync {

@@ -323,7 +323,13 @@ pub const SETTINGS: &[Setting] = &[
     ignored("deprecation_warnings", DEFAULTS, &["ANSIBLE_DEPRECATION_WARNINGS"], "Old words are accepted silently"),
     ignored("system_warnings", DEFAULTS, &["ANSIBLE_SYSTEM_WARNINGS"], "There are no such warnings"),
     ignored("command_warnings", DEFAULTS, &["ANSIBLE_COMMAND_WARNINGS"], "There are no such warnings"),
-    ignored("localhost_warning", DEFAULTS, &["ANSIBLE_LOCALHOST_WARNING"], "There is no such warning"),
+    honoured(
+        "localhost_warning",
+        DEFAULTS,
+        &["ANSIBLE_LOCALHOST_WARNING"],
+        "true",
+        "Warn if the inventory has no hosts",
+    ),
     ignored("devel_warning", DEFAULTS, &["ANSIBLE_DEVEL_WARNING"], "There is no such warning"),
     ignored(
         "jinja2_extensions",
