@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::group::GroupId;
 use super::vars_files::{VarsDirectory, read_text, reason};
-use super::{Inventory, address, constructed, ini, script, yaml};
+use super::{Inventory, constructed, ini, script, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::Map;
@@ -60,7 +60,7 @@ pub fn load_merging<S: AsRef<str>>(
 /// beside it and nothing in it is encrypted.
 pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
     let mut loading = Loading::new(&Arc::default(), &Arc::default());
-    loading.builder.current = source.path.clone();
+    loading.builder.begin(&source.path);
     read_text_of(source, &mut loading)?;
     Ok(loading.finish())
 }
@@ -102,7 +102,7 @@ fn expand_home(source: &str) -> PathBuf {
 }
 
 fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
-    builder.current = PathBuf::from(list);
+    builder.begin(Path::new(list));
     let source = Source::new("-i", list);
     let mut column = 1;
     for item in list.split(',') {
@@ -113,10 +113,8 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
         if item.is_empty() {
             continue;
         }
-        let (names, port) = address::expand(item).map_err(|reason| Error::input(reason).at(&place))?;
-        for name in names {
-            builder.add_host(&name, GroupId::UNGROUPED, port, &place);
-        }
+        let added = builder.add_hosts(item, GroupId::UNGROUPED, &Map::new(), &place);
+        added.map_err(|reason| Error::input(reason).at(&place))?;
     }
     Ok(())
 }
@@ -152,7 +150,7 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
 }
 
 fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
-    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    loading.builder.begin(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     if is_script(path) {
         return script::read(&mut loading.builder);
     }

@@ -111,7 +111,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: true,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::new(vars),
                 inventory_file: None,
             });
@@ -273,7 +273,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: false,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::default(),
                 inventory_file: None,
             })
@@ -378,7 +378,7 @@ impl Inventory {
             let ungrouped = Arc::make_mut(&mut self.groups[GroupId::UNGROUPED.index()]);
             ungrouped.hosts.retain(|other| *other != host);
             let host = Arc::make_mut(&mut self.hosts[host.index()]);
-            host.groups.retain(|group| *group != GroupId::UNGROUPED);
+            host.groups = host.groups.iter().copied().filter(|group| *group != GroupId::UNGROUPED).collect();
         }
     }
 
@@ -386,7 +386,7 @@ impl Inventory {
     fn regroup(&mut self, host: HostId, more: impl Iterator<Item = GroupId>) {
         let direct: Vec<GroupId> = self.host(host).groups.iter().copied().chain(more).collect();
         let order = builder::merge_order(direct.into_iter(), |id| self.group(id));
-        Arc::make_mut(&mut self.hosts[host.index()]).groups = order;
+        Arc::make_mut(&mut self.hosts[host.index()]).groups = order.into();
     }
 
     /// The directories in which `group_vars/` and `host_vars/` are looked for.

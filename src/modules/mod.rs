@@ -111,9 +111,10 @@ mod wait_for_connection;
 mod yum;
 mod yum_repository;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use args::{Arg, Args, Rule, Type};
 pub use outcome::{Effect, Outcome};
@@ -329,14 +330,18 @@ pub fn find(name: &str) -> Option<&'static Module> {
 }
 
 fn find_as_named(name: &str) -> Option<&'static Module> {
-    let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
-    MODULES.iter().copied().find(|module| {
-        module.name == bare
-            || module.aliases.contains(&bare)
-            || (!bare.contains('.')
-                && (module.bare_name() == bare
-                    || module.aliases.iter().any(|alias| alias.rsplit('.').next() == Some(bare))))
-    })
+    /// All names of all modules, with their collections and without; of equal ones the first module's counts.
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Module>> = LazyLock::new(|| {
+        let mut by_name = HashMap::new();
+        for module in MODULES {
+            for name in std::iter::once(module.name).chain(module.aliases.iter().copied()) {
+                by_name.entry(name).or_insert(*module);
+                by_name.entry(name.rsplit('.').next().unwrap_or(name)).or_insert(*module);
+            }
+        }
+        by_name
+    });
+    BY_NAME.get(name.strip_prefix("ansible.legacy.").unwrap_or(name)).copied()
 }
 
 /// The modules that do their work on the controller alone, without a question to the host.

@@ -46,14 +46,6 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let option = if kept.exists { "creates" } else { "removes" };
         return Ok(Outcome::skipped(format!("{} {}, matching {option} option", kept.path, kept.state())));
     }
-    if let Some(limit) = settings.background {
-        let mut work = execution.work(false);
-        if let Work::Run { command, .. } = &mut work {
-            *command = None;
-        }
-        let job = execution.job(work, &args, &settings)?;
-        return background::start(job, &host, &context, &settings, limit).await;
-    }
     let Some(end) = execution.run(&host, &args, &settings).await? else {
         let decided = args.has("creates") || args.has("removes");
         // without them the script itself would decide whether anything changes
