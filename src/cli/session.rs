@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
 use super::journal::Recording;
-use super::settings::{Settings, Surroundings};
+use super::settings::{Settings, Surroundings, constants};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
@@ -185,7 +185,14 @@ impl Session {
             self.ui.doubt(warning);
         }
         if inventory.hosts().next().is_none() {
-            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            if missing.len() == sources.len() {
+                self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            } else if flag("localhost_warning")? {
+                self.ui.warning(
+                    "provided hosts list is empty, only localhost is available. Note that the implicit localhost does \
+                     not match 'all'",
+                );
+            }
         }
         let paths = sources
             .iter()
@@ -194,7 +201,8 @@ impl Session {
             )
             .collect();
         let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
-        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        let merges_maps = self.merges_maps()?;
+        let reload: Reload = Box::new(move || inventory::load_merging(&sources, &extra, &keyring, merges_maps));
         Ok((inventory, paths, reload))
     }
 
@@ -418,6 +426,7 @@ impl Session {
             magic,
             warnings: Default::default(),
             merges_maps: self.merges_maps()?,
+            settings: Arc::new(constants::values(&self.settings, &self.surroundings)?),
             results: match self.settings.is_set("jinja2_native") {
                 false => Results::Typed,
                 true if self.settings.flag("jinja2_native")? => Results::Spelled,

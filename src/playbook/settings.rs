@@ -6,6 +6,7 @@ use super::keywords::{self, On};
 use super::load::Loader;
 use super::{Settings, Written};
 use crate::error::Error;
+use crate::template::reserved_name;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
@@ -123,6 +124,9 @@ impl Loader<'_> {
             for (key, value) in entries {
                 match key.as_str() {
                     Some(name) if is_variable_name(name) => {
+                        if let Some(warning) = reserved_name(name) {
+                            self.options.warn(Error::input(warning));
+                        }
                         variables.insert(Value::from(name), self.value(value));
                     }
                     _ => self.error(invalid_variable_name(key, "vars")),

@@ -37,10 +37,15 @@ pub use results::Results;
 pub use search::{SearchPath, expand_home};
 pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
+pub use used::{NameKind, UsedName, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
+
+/// What is said of a variable that hides a function of templates; `None` if it hides none.
+pub fn reserved_name(name: &str) -> Option<String> {
+    globals::find(name).map(|_| format!("Found variable using reserved name: {name}"))
+}
 
 /// Where a template finds its variables. Values are raw: text in them that is a template
 /// is rendered by whoever uses it (see [`Value::has_templates`]).
@@ -77,6 +82,8 @@ pub struct Context {
     pub keyring: Arc<Keyring>,
     /// What templates of playbooks give.
     pub results: Results,
+    /// The settings of the run by Ansible's names, for the lookup `config`.
+    pub settings: Arc<Map>,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
@@ -146,6 +153,7 @@ impl Context {
             file_kind: "files",
             keyring: Arc::default(),
             results: Results::default(),
+            settings: Arc::default(),
             trail: None,
             rendered: None,
             from_data: false,
@@ -285,6 +293,11 @@ impl Context {
     /// The same with other results of templates.
     pub fn with_results(&self, results: Results) -> Context {
         Context { results, ..self.clone() }
+    }
+
+    /// The same with settings of the run.
+    pub fn with_settings(&self, settings: Arc<Map>) -> Context {
+        Context { settings, ..self.clone() }
     }
 
     /// The value with all templates in it rendered; those within it that use what is undefined become undefined.

@@ -73,9 +73,10 @@ impl Text {
         matches!(self.nature, Nature::Kept { .. })
     }
 
-    /// Ansible's name, before 2.19, of the type of a text that stays text.
-    pub fn kept_type_name(&self) -> Option<&'static str> {
+    /// The name that Ansible before 2.19 has for the type of a text of a sort of its own.
+    pub fn old_type_name(&self) -> Option<&'static str> {
         match self.nature {
+            Nature::Opened(_) => Some("AnsibleVaultEncryptedUnicode"),
             Nature::Kept { of_lookup: true } => Some("NativeJinjaUnsafeText"),
             Nature::Kept { of_lookup: false } => Some("NativeJinjaText"),
             _ => None,

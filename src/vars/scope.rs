@@ -23,6 +23,8 @@ pub struct RunVars {
     pub results: Results,
     /// Facts are variables too, not only within `ansible_facts`.
     pub inject_facts: bool,
+    /// The settings of the run by Ansible's names.
+    pub settings: Arc<Map>,
     /// Opens what is encrypted with Ansible Vault.
     pub keyring: Arc<Keyring>,
 }
@@ -95,7 +97,10 @@ impl TaskScope {
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
         let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone());
-        context.with_keyring(Arc::clone(&self.run.keyring)).with_results(self.run.results)
+        context
+            .with_keyring(Arc::clone(&self.run.keyring))
+            .with_results(self.run.results)
+            .with_settings(Arc::clone(&self.run.settings))
     }
 
     /// Where this task's files are looked for.

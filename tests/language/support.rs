@@ -105,6 +105,7 @@ impl Playing<'_> {
             merges_maps: false,
             results: Default::default(),
             inject_facts: self.options.inject_facts,
+            settings: Default::default(),
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));

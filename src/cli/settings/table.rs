@@ -359,8 +359,6 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_SHELL_ALLOW_WORLD_READABLE_TEMP"],
         "Nothing is put on hosts",
     ),
-    ignored("gather_subset", DEFAULTS, &["ANSIBLE_GATHER_SUBSET"], "Set it in the play"),
-    ignored("gather_timeout", DEFAULTS, &["ANSIBLE_GATHER_TIMEOUT"], "Set it in the play"),
     ignored("poll_interval", DEFAULTS, &["ANSIBLE_POLL_INTERVAL"], "Set it in the task"),
     ignored("internal_poll_interval", DEFAULTS, &[], "There is no polling"),
     ignored("library", DEFAULTS, &["ANSIBLE_LIBRARY"], "Modules in Python cannot run"),
@@ -391,7 +389,13 @@ pub const SETTINGS: &[Setting] = &[
     ignored("deprecation_warnings", DEFAULTS, &["ANSIBLE_DEPRECATION_WARNINGS"], "Old words are accepted silently"),
     ignored("system_warnings", DEFAULTS, &["ANSIBLE_SYSTEM_WARNINGS"], "There are no such warnings"),
     ignored("command_warnings", DEFAULTS, &["ANSIBLE_COMMAND_WARNINGS"], "There are no such warnings"),
-    ignored("localhost_warning", DEFAULTS, &["ANSIBLE_LOCALHOST_WARNING"], "There is no such warning"),
+    honoured(
+        "localhost_warning",
+        DEFAULTS,
+        &["ANSIBLE_LOCALHOST_WARNING"],
+        "true",
+        "Warn if the inventory has no hosts",
+    ),
     ignored("devel_warning", DEFAULTS, &["ANSIBLE_DEVEL_WARNING"], "There is no such warning"),
     ignored(
         "jinja2_extensions",

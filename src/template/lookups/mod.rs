@@ -1,6 +1,7 @@
 //! Lookups (`lookup('…')`, `query('…')`, `with_…`): one table a theme.
 
 mod commands;
+mod config;
 mod csvfile;
 mod files;
 mod hosts;
@@ -29,6 +30,7 @@ static TABLES: &[&[Lookup]] = &[
     lists::LOOKUPS,
     sequence::LOOKUPS,
     variables::LOOKUPS,
+    config::LOOKUPS,
     files::LOOKUPS,
     ini::LOOKUPS,
     csvfile::LOOKUPS,
@@ -41,9 +43,6 @@ static TABLES: &[&[Lookup]] = &[
 /// The tables of the lookups that look at the controller's files.
 static OF_CONTROLLER: &[&[Lookup]] =
     &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS, web::LOOKUPS];
-
-/// Lookups of Ansible that are refused, with the reason.
-const REFUSED: &[(&str, &str)] = &[("config", "trimtab has no such settings; write the value as a variable")];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Lookup> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Lookup>> = LazyLock::new(|| {
@@ -139,14 +138,11 @@ fn run<'n>(
     }
 }
 
-/// The lookup of a name; the error says which name is near, or why there is none.
+/// The lookup of a name; the error says which name is near.
 pub fn find(name: &str) -> Result<&'static Lookup> {
     let short = short_name(name);
     if let Some(lookup) = by_name().get(short) {
         return Ok(lookup);
-    }
-    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == short) {
-        return Err(TemplateError::failed(format!("the lookup `{short}` is not supported: {hint}")));
     }
     let near = crate::error::nearest(short, by_name().keys().copied());
     let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
