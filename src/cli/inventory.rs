@@ -102,7 +102,12 @@ fn cannot_write(file: &str, error: &std::io::Error) -> Error {
 
 /// The list, handed on piece by piece: that of a large fleet fills the memory.
 fn list_to(session: &mut Session, output: Option<&str>, fleet: &Fleet, export: bool) -> Result<()> {
-    let Some(file) = output else { return list(fleet, export, &mut |text| Ok(session.ui.raw(text))) };
+    let Some(file) = output else {
+        return list(fleet, export, &mut |text| {
+            session.ui.raw(text);
+            Ok(())
+        });
+    };
     let wrong = |error: std::io::Error| cannot_write(file, &error);
     let mut writer = None;
     list(fleet, export, &mut |text| {
