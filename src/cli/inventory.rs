@@ -1,6 +1,8 @@
 //! `trimtab inventory`: shows hosts, groups and variables, as ansible-inventory does.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::sync::Arc;
 
 use clap::Args;
@@ -82,15 +84,35 @@ pub fn show(session: &mut Session, args: ShowArgs) -> Result<u8> {
     } else if args.yaml {
         format(&tree(&fleet, args.export)?, true)
     } else {
-        format(&list(&fleet, args.export)?, false)
+        list_to(session, args.output.as_deref(), &fleet, args.export)?;
+        super::leave_memory(fleet);
+        return Ok(0);
     };
     match &args.output {
-        Some(file) => {
-            std::fs::write(file, text).map_err(|error| Error::system(format!("cannot write `{file}`: {error}")))?;
-        }
+        Some(file) => std::fs::write(file, text).map_err(|error| cannot_write(file, &error))?,
         None => session.ui.raw(&text),
     }
+    super::leave_memory(fleet);
     Ok(0)
+}
+
+fn cannot_write(file: &str, error: &std::io::Error) -> Error {
+    Error::system(format!("cannot write `{file}`: {error}"))
+}
+
+/// The list, handed on piece by piece: that of a large fleet fills the memory.
+fn list_to(session: &mut Session, output: Option<&str>, fleet: &Fleet, export: bool) -> Result<()> {
+    let Some(file) = output else { return list(fleet, export, &mut |text| Ok(session.ui.raw(text))) };
+    let wrong = |error: std::io::Error| cannot_write(file, &error);
+    let mut writer = None;
+    list(fleet, export, &mut |text| {
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            None => writer.insert(BufWriter::new(File::create(file).map_err(wrong)?)),
+        };
+        writer.write_all(text.as_bytes()).map_err(wrong)
+    })?;
+    writer.as_mut().map_or(Ok(()), BufWriter::flush).map_err(wrong)
 }
 
 /// What is encrypted is shown as it is: no password is needed.
@@ -108,8 +130,10 @@ fn sealed_as_maps(value: &Value) -> Value {
         Value::Str(text) if text.sealed_at().is_some() => {
             Map::from_iter([(JSON_VAULT.into(), text.as_str().into())]).into()
         }
-        Value::List(items) => Value::list(items.iter().map(sealed_as_maps).collect()),
-        Value::Map(map) => Value::map(map.iter().map(|(key, value)| (key.clone(), sealed_as_maps(value))).collect()),
+        Value::List(items) if value.has_templates() => Value::list(items.iter().map(sealed_as_maps).collect()),
+        Value::Map(map) if value.has_templates() => {
+            Value::map(map.iter().map(|(key, value)| (key.clone(), sealed_as_maps(value))).collect())
+        }
         other => other.clone(),
     }
 }
@@ -152,42 +176,78 @@ fn is_shown(fleet: &Fleet, host: HostId) -> bool {
     fleet.limit.as_ref().is_none_or(|limit| limit.contains(&host))
 }
 
-/// What a dynamic inventory would print.
-fn list(fleet: &Fleet, export: bool) -> Result<Value> {
+/// What a dynamic inventory would print, given to `write` in pieces. All files are read before the first one.
+fn list(fleet: &Fleet, export: bool, write: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
     let inventory = &fleet.inventory;
-    let mut hostvars = Map::new();
+    let mut hosts: Vec<(&str, HostId)> = Vec::new();
     for (id, host) in inventory.hosts().filter(|(id, _)| is_shown(fleet, *id)) {
-        let variables = if export { own_variables(fleet, id)? } else { variables(fleet, id)? };
-        if !variables.is_empty() {
-            hostvars.insert(host.name.as_ref().into(), variables.into());
+        if !inventory.host_layers(id)?.is_empty() || !fleet.extra.is_empty() {
+            hosts.push((&host.name, id));
         }
     }
-    let mut all = Map::from_iter([("_meta".into(), Map::from_iter([("hostvars".into(), hostvars.into())]).into())]);
+    hosts.sort_unstable();
+    let mut entries: Vec<(&str, Option<Value>)> = vec![("_meta", None)];
     for (id, group) in inventory.groups() {
-        let mut entry = Map::new();
-        let hosts: Vec<Value> = group
-            .hosts
-            .iter()
-            .filter(|host| is_shown(fleet, **host))
-            .map(|host| inventory.host(*host).name.as_ref().into())
-            .collect();
-        if !hosts.is_empty() && id != GroupId::ALL {
-            entry.insert("hosts".into(), Value::list(hosts));
-        }
-        let children: Vec<Value> =
-            group.children.iter().map(|child| inventory.group(*child).name.as_ref().into()).collect();
-        if !children.is_empty() {
-            entry.insert("children".into(), Value::list(children));
-        }
+        let mut entry = entry(fleet, id);
         let variables = if export { group_variables(fleet, id)? } else { Map::new() };
         if !variables.is_empty() {
             entry.insert("vars".into(), variables.into());
         }
         if !entry.is_empty() {
-            all.insert(group.name.as_ref().into(), entry.into());
+            entries.push((&group.name, Some(entry.into())));
         }
     }
-    Ok(all.into())
+    entries.sort_by_key(|(name, _)| *name);
+    for (index, (name, entry)) in entries.iter().enumerate() {
+        let mut text = if index == 0 { "{\n    " } else { ",\n    " }.to_owned();
+        text.push_str(&Value::from(*name).to_json().to_string());
+        text.push_str(": ");
+        match entry {
+            Some(entry) => report::write_pretty_value(entry, 1, &mut text),
+            None => {
+                text.push_str("{\n        \"hostvars\": {");
+                let mut separator = "";
+                for (name, host) in &hosts {
+                    let variables = if export { own_variables(fleet, *host)? } else { variables(fleet, *host)? };
+                    let variables = sealed_as_maps(&variables.into());
+                    if variables.is_truthy() {
+                        text.push_str(separator);
+                        report::open_line(3, &mut text);
+                        text.push_str(&Value::from(*name).to_json().to_string());
+                        text.push_str(": ");
+                        report::write_pretty_value(&variables, 3, &mut text);
+                        write(&text)?;
+                        text.clear();
+                        separator = ",";
+                    }
+                }
+                if !separator.is_empty() {
+                    report::open_line(2, &mut text);
+                }
+                text.push_str("}\n    }");
+            }
+        }
+        write(&text)?;
+    }
+    write("\n}\n")
+}
+
+/// The hosts and the children of a group.
+fn entry(fleet: &Fleet, id: GroupId) -> Map {
+    let inventory = &fleet.inventory;
+    let group = inventory.group(id);
+    let mut entry = Map::new();
+    let shown = group.hosts.iter().filter(|host| is_shown(fleet, **host));
+    let hosts: Vec<Value> = shown.map(|host| inventory.host(*host).name.as_ref().into()).collect();
+    if !hosts.is_empty() && id != GroupId::ALL {
+        entry.insert("hosts".into(), Value::list(hosts));
+    }
+    let children: Vec<Value> =
+        group.children.iter().map(|child| inventory.group(*child).name.as_ref().into()).collect();
+    if !children.is_empty() {
+        entry.insert("children".into(), Value::list(children));
+    }
+    entry
 }
 
 /// The groups within each other; each host has its variables where it is met first.

@@ -39,6 +39,12 @@ use settings::{Settings, Surroundings};
 /// The exit code of a command line that cannot be understood, as of ansible-playbook.
 const BAD_COMMAND_LINE: u8 = 2;
 
+/// Leaves what a value holds to the end of the process, which is near: to free a fleet or a playbook piece by piece takes
+/// a good part of the time that showing it does.
+fn leave_memory<T>(value: T) {
+    std::mem::forget(value);
+}
+
 /// Brings fleets of servers to a declared state over plain SSH, from Ansible playbooks
 #[derive(Debug, Parser)]
 #[command(name = "trimtab", version, args_override_self = true, max_term_width = 100)]

@@ -83,6 +83,7 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
             listing::playbook(&mut session.ui, path, plays, &args, &fleet, &tags)?;
         }
+        super::leave_memory((fleet, playbooks, plays));
         return Ok(0);
     }
     begun?;

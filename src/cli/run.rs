@@ -75,6 +75,7 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         for host in &chosen {
             session.ui.line(&format!("    {}", fleet.inventory.host(*host).name));
         }
+        super::leave_memory(fleet);
         return Ok(0);
     }
     if chosen.is_empty() {

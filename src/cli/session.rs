@@ -23,6 +23,7 @@ use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
 use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
+use crate::template::Results;
 use crate::ui::Ui;
 use crate::value::{Map, Value};
 use crate::vars::RunVars;
@@ -83,7 +84,7 @@ impl Session {
     /// Loads the inventory, chooses hosts, and reads variables.
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
-        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
+        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring, self.merges_maps()?)?);
         let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
@@ -91,6 +92,15 @@ impl Session {
         };
         let load = self.load_options(&extra, keyring)?;
         Ok(Fleet { inventory, limit, sources, reload, extra, load })
+    }
+
+    /// True if maps of several levels are merged.
+    pub fn merges_maps(&self) -> Result<bool> {
+        match self.settings.text("hash_behaviour").as_deref() {
+            Some("replace") => Ok(false),
+            Some("merge") => Ok(true),
+            _ => Err(self.settings.wants("hash_behaviour", "replace or merge")),
+        }
     }
 
     /// Where playbooks and roles are looked for, as settings say.
@@ -158,8 +168,15 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_with(&sources, extra, keyring)?;
-        for warning in &inventory.warnings {
+        let inventory = inventory::load_merging(&sources, extra, keyring, self.merges_maps()?)?;
+        let (missing, flag) = (&inventory.missing, |key| self.settings.flag(key));
+        let all_are_missing = !missing.is_empty() && missing.len() == sources.len();
+        if let Some(error) = missing.first()
+            && (flag("any_unparsed_is_failed")? || all_are_missing && flag("unparsed_is_failed")?)
+        {
+            return Err(error.clone());
+        }
+        for warning in missing.iter().chain(&inventory.warnings) {
             self.ui.doubt(warning);
         }
         if inventory.hosts().next().is_none() {
@@ -369,6 +386,12 @@ impl Session {
             extra: fleet.extra,
             magic,
             warnings: Default::default(),
+            merges_maps: self.merges_maps()?,
+            results: match self.settings.is_set("jinja2_native") {
+                false => Results::Typed,
+                true if self.settings.flag("jinja2_native")? => Results::Spelled,
+                true => Results::Text,
+            },
             keyring: Arc::clone(&fleet.load.keyring),
         });
         let (sender, mut events) = mpsc::unbounded_channel();

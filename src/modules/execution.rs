@@ -51,7 +51,8 @@ pub fn preparation(args: &Args, settings: &Settings) -> Result<String, Failure> 
     let mut code = environment(settings)?;
     if let Some(directory) = args.str("chdir") {
         let word = expanded(&not_an_option(directory));
-        code.push_str(&format!("cd -- {word} >/dev/null || {{ printf '\\036{NO_DIRECTORY}\\036'; exit 1; }}\n"));
+        // where a symbolic link leads, as chdir(2) goes there
+        code.push_str(&format!("cd -P -- {word} >/dev/null || {{ printf '\\036{NO_DIRECTORY}\\036'; exit 1; }}\n"));
     }
     Ok(code)
 }
@@ -201,7 +202,7 @@ impl Execution {
     pub fn job(&self, work: Work, args: &Args, settings: &Settings) -> Result<Job, Failure> {
         let mut preparation = environment(settings)?;
         if let Some(directory) = args.str("chdir") {
-            preparation.push_str(&format!("cd -- {} >/dev/null || exit\n", expanded(&not_an_option(directory))));
+            preparation.push_str(&format!("cd -P -- {} >/dev/null || exit\n", expanded(&not_an_option(directory))));
         }
         Ok(Job { what: self.what(settings), preparation, work })
     }

@@ -381,7 +381,7 @@ impl Loader<'_> {
                 continue;
             };
             if !is_variable_name(name) {
-                self.error(invalid_variable_name(entry.get("name").unwrap_or(entry)));
+                self.error(invalid_variable_name(entry.get("name").unwrap_or(entry), "vars_prompt"));
             }
             let flag = |key: &str, default: bool| {
                 entry.get(key).and_then(Node::value).and_then(Value::to_ansible_bool).unwrap_or(default)

@@ -175,7 +175,7 @@ impl Loader<'_> {
                 fields.register = one(self);
                 let is_template = node.value().is_some_and(Value::has_templates);
                 if !node.is_null() && !is_template && !node.as_str().is_some_and(is_variable_name) {
-                    self.error(super::settings::invalid_variable_name(node));
+                    self.error(super::settings::invalid_variable_name(node, "register"));
                 }
             }
             "listen" => fields.listen = self.written_list(node),

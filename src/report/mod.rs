@@ -17,7 +17,7 @@ mod stats;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use body::{pretty, pretty_json};
+pub use body::{open_line, pretty, pretty_json, write_pretty_value};
 pub use order::{Order, Step, TaskResults};
 pub use recap::{Counts, Recap};
 pub use stats::CustomStats;

@@ -247,7 +247,10 @@ pub fn iterate(value: &Value) -> Result<Vec<Value>> {
     match value.spelled() {
         Value::List(items) => Ok(items.to_vec()),
         Value::Map(map) => Ok(map.keys().cloned().collect()),
-        Value::Object(object) if object.describe().is_none() => Ok(object.keys()),
+        Value::Object(object) if object.describe().is_none() => {
+            object.keys_are_settled()?;
+            Ok(object.keys())
+        }
         Value::Str(text) => Ok(text.as_str().chars().map(|character| Value::from(character.to_string())).collect()),
         Value::Undefined(reason) if reason.is_empty() => Ok(Vec::new()),
         Value::Undefined(reason) => Err(TemplateError::undefined(reason)),
@@ -266,6 +269,7 @@ pub fn as_map(value: &Value) -> Result<Option<Cow<'_, Map>>> {
 
 /// All entries of an object; an entry that cannot be had now interrupts.
 pub fn object_map(object: &dyn Object) -> Result<Map, Interruption> {
+    object.keys_are_settled()?;
     let mut map = Map::new();
     for key in object.keys() {
         if let Some(value) = object.get(&key)? {

@@ -265,11 +265,19 @@ pub const SETTINGS: &[Setting] = &[
     honoured("nocolor", DEFAULTS, &["ANSIBLE_NOCOLOR", "NO_COLOR"], "false", "No colours"),
     honoured("force_color", DEFAULTS, &["ANSIBLE_FORCE_COLOR"], "false", "Colours even where there is no terminal"),
     // what would change the meaning of playbooks
-    only_default(
+    honoured(
+        "jinja2_native",
+        DEFAULTS,
+        &["ANSIBLE_JINJA2_NATIVE"],
+        "",
+        "Without it a lone expression keeps its type; `false`: all are text, `true`: text becomes what it spells, both as before 2.19",
+    ),
+    honoured(
         "hash_behaviour",
+        DEFAULTS,
         &["ANSIBLE_HASH_BEHAVIOUR"],
         "replace",
-        "Maps of several levels are not merged; use `combine`",
+        "What a map does to one of the same name that counts less: replace or merge",
     ),
     only_default("precedence", &["ANSIBLE_PRECEDENCE"], "", "The order of the levels of variables is Ansible's own"),
     only_default(
@@ -351,7 +359,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("command_warnings", DEFAULTS, &["ANSIBLE_COMMAND_WARNINGS"], "There are no such warnings"),
     ignored("localhost_warning", DEFAULTS, &["ANSIBLE_LOCALHOST_WARNING"], "There is no such warning"),
     ignored("devel_warning", DEFAULTS, &["ANSIBLE_DEVEL_WARNING"], "There is no such warning"),
-    ignored("jinja2_native", DEFAULTS, &["ANSIBLE_JINJA2_NATIVE"], "A lone expression always keeps its type"),
     ignored(
         "jinja2_extensions",
         DEFAULTS,
@@ -373,17 +380,19 @@ pub const SETTINGS: &[Setting] = &[
     ),
     ignored("ignore_extensions", INVENTORY, &["ANSIBLE_INVENTORY_IGNORE"], "The usual endings are left out"),
     ignored("inventory_ignore_extensions", DEFAULTS, &[], "The usual endings are left out"),
-    ignored(
+    honoured(
         "any_unparsed_is_failed",
         INVENTORY,
         &["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"],
-        "An inventory that cannot be read is always an error",
+        "false",
+        "A missing inventory ends the run; one that cannot be understood always does",
     ),
-    ignored(
+    honoured(
         "unparsed_is_failed",
         INVENTORY,
         &["ANSIBLE_INVENTORY_UNPARSED_FAILED"],
-        "An inventory that cannot be read is always an error",
+        "false",
+        "The run ends if all inventories are missing",
     ),
     honoured(
         "duplicate_dict_key",
