@@ -31,13 +31,19 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ui::{Colour, Ui};
 use session::Session;
 use settings::{Settings, Surroundings};
 
 /// The exit code of a command line that cannot be understood, as of ansible-playbook.
 const BAD_COMMAND_LINE: u8 = 2;
+
+/// Leaves what a value holds to the end of the process, which is near: to free a fleet or a playbook piece by piece takes
+/// a good part of the time that showing it does.
+fn leave_memory<T>(value: T) {
+    std::mem::forget(value);
+}
 
 /// Brings fleets of servers to a declared state over plain SSH, from Ansible playbooks
 #[derive(Debug, Parser)]
@@ -178,11 +184,6 @@ fn log() {
     let filter = tracing_subscriber::EnvFilter::new(filter);
     // there is no other subscriber in this process
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-}
-
-/// The error for something that is named, understood, and not there yet.
-fn not_yet(what: &str) -> Error {
-    Error::usage(format!("{what} is not supported yet"))
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
 /// Runs the playbooks; what is recorded of it, and how, is given.
 pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
+    session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
         [] => session.settings.text(key).into_iter().collect(),
@@ -82,6 +83,7 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
             listing::playbook(&mut session.ui, path, plays, &args, &fleet, &tags)?;
         }
+        super::leave_memory((fleet, playbooks, plays));
         return Ok(0);
     }
     begun?;

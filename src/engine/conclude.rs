@@ -47,7 +47,7 @@ pub fn unknown(call: &Call, reason: &str) -> TaskResult {
 
 fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResult, Failure> {
     let (mut map, mut status, effect, warnings) = match ended {
-        Ok(outcome) => from_outcome(outcome, call.module),
+        Ok(outcome) => from_outcome(outcome, call.module, call.settings.diff),
         Err(Failure { kind: FailureKind::Interrupted(interruption), .. }) => {
             return Err(Failure::interrupted(interruption));
         }
@@ -120,14 +120,17 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
     Ok(register_again(call, result))
 }
 
-fn from_outcome(outcome: Outcome, module: &Module) -> (Map, Status, Effect, Vec<String>) {
+fn from_outcome(outcome: Outcome, module: &Module, diff: bool) -> (Map, Status, Effect, Vec<String>) {
     let mut map = outcome.result;
     map.insert("changed".into(), outcome.changed.into());
     map.entry("failed".into()).or_insert_with(|| false.into());
-    if !outcome.differences.is_empty() {
-        let diff = match outcome.differences.as_slice() {
+    // content may be secret, so it is told only if it was asked for
+    let is_told = |difference: &&Difference| diff || difference.state.is_some() || module.always_tells_differences();
+    let differences: Vec<&Difference> = outcome.differences.iter().filter(is_told).collect();
+    if !differences.is_empty() {
+        let diff = match differences.as_slice() {
             [single] if single.state.is_some() || !module.lists_differences() => single.to_value(),
-            several => Value::list(several.iter().map(Difference::to_value).collect()),
+            several => Value::list(several.iter().map(|difference| difference.to_value()).collect()),
         };
         map.insert("diff".into(), diff);
     }

@@ -156,9 +156,10 @@ mod x509_certificate;
 mod yum;
 mod yum_repository;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use args::{Arg, Args, Rule, Type};
 pub use outcome::{Effect, Outcome};
@@ -377,6 +378,8 @@ pub struct Settings {
     pub only_looks: bool,
     /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
     pub background: Option<std::time::Duration>,
+    /// `timeout`: commands that run longer are ended.
+    pub time_limit: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
     /// How the host is reached, for modules that reach it by a program of the controller.
@@ -410,14 +413,18 @@ pub fn find(name: &str) -> Option<&'static Module> {
 }
 
 fn find_as_named(name: &str) -> Option<&'static Module> {
-    let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
-    MODULES.iter().copied().find(|module| {
-        module.name == bare
-            || module.aliases.contains(&bare)
-            || (!bare.contains('.')
-                && (module.bare_name() == bare
-                    || module.aliases.iter().any(|alias| alias.rsplit('.').next() == Some(bare))))
-    })
+    /// All names of all modules, with their collections and without; of equal ones the first module's counts.
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Module>> = LazyLock::new(|| {
+        let mut by_name = HashMap::new();
+        for module in MODULES {
+            for name in std::iter::once(module.name).chain(module.aliases.iter().copied()) {
+                by_name.entry(name).or_insert(*module);
+                by_name.entry(name.rsplit('.').next().unwrap_or(name)).or_insert(*module);
+            }
+        }
+        by_name
+    });
+    BY_NAME.get(name.strip_prefix("ansible.legacy.").unwrap_or(name)).copied()
 }
 
 /// The modules that do their work on the controller alone, without a question to the host.
@@ -437,7 +444,15 @@ const OF_CONTROLLER: &[&str] = &[
 /// The modules of Ansible whose `diff` is a list, even of one.
 const LISTING_DIFFERENCES: &[&str] = &["apt_repository", "blockinfile", "copy", "lineinfile", "template"];
 
+/// The modules of Ansible that return their `diff` whether or not differences are to be shown.
+const ALWAYS_TELLING_DIFFERENCES: &[&str] = &["debconf", "hostname", "known_hosts", "yum_repository"];
+
 impl Module {
+    /// True if the result has its `diff` even where differences are not to be shown.
+    pub fn always_tells_differences(&self) -> bool {
+        ALWAYS_TELLING_DIFFERENCES.contains(&self.bare_name())
+    }
+
     /// True if `diff` of its result is a list, even of one difference.
     pub fn lists_differences(&self) -> bool {
         LISTING_DIFFERENCES.contains(&self.bare_name())

@@ -108,7 +108,7 @@ impl Loader<'_> {
                     Some(name) if is_variable_name(name) => {
                         variables.insert(Value::from(name), self.value(value));
                     }
-                    _ => self.error(invalid_variable_name(key)),
+                    _ => self.error(invalid_variable_name(key, "vars")),
                 }
             }
         }
@@ -132,9 +132,10 @@ pub(super) fn is_variable_name(name: &str) -> bool {
     name.chars().all(is_word) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-pub(super) fn invalid_variable_name(key: &Node) -> Error {
+/// The error of a name in `keyword` that no variable can have; it begins as Ansible's does.
+pub(super) fn invalid_variable_name(key: &Node, keyword: &str) -> Error {
     let name = key.value().map(|value| value.to_text().into_owned()).unwrap_or_default();
-    Error::parse(format!("`{name}` cannot be the name of a variable"))
+    Error::parse(format!("Invalid variable name in '{keyword}' specified: '{name}'"))
         .at(&key.place)
         .hint("names consist of letters, digits and `_`, and do not begin with a digit")
 }

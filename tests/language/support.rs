@@ -97,7 +97,14 @@ impl Playing<'_> {
             .unwrap_or_else(|error| panic!("{error} {:?} {:?}", error.hints(), error.others()));
         let inventory = inventory::load(&[self.inventory]).unwrap();
         let magic = Map::from_iter([("omit".into(), Value::from("__omit_place_holder__test"))]);
-        let vars = Arc::new(RunVars { extra, magic, warnings: Default::default(), keyring: Arc::default() });
+        let vars = Arc::new(RunVars {
+            extra,
+            magic,
+            warnings: Default::default(),
+            keyring: Arc::default(),
+            merges_maps: false,
+            results: Default::default(),
+        });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));
         let source = self.inventory.to_owned();
