@@ -100,6 +100,8 @@ struct Request<'a> {
     /// The words of the rule, quoted.
     rule: String,
     wait: String,
+    /// Make the chain if a new rule needs it.
+    makes_chain: bool,
     kind: Kind<'a>,
 }
 
@@ -146,7 +148,15 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
             None => String::new(),
         };
         let rule = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let request = Request { program, table: args.text("table"), chain, rule, wait, kind };
+        let request = Request {
+            program,
+            table: args.text("table"),
+            chain,
+            rule,
+            wait,
+            makes_chain: args.bool("chain_management"),
+            kind,
+        };
         let footprint = Footprint::named("packet filter");
         let response = host.read(Script { text: request.look(), footprint }).await?;
         if response.code == Some(127) {
@@ -224,8 +234,13 @@ impl Request<'_> {
                     Some(number) => format!("{} {}", quote(number), self.rule),
                     None => self.rule.clone(),
                 };
-                let back = Inverse::Steps(vec![step(self.command("-D", &self.rule))]);
-                (self.command(if *insert { "-I" } else { "-A" }, &rest), back, String::new(), self.rule.clone())
+                let mut back = vec![step(self.command("-D", &self.rule))];
+                let mut code = self.command(if *insert { "-I" } else { "-A" }, &rest);
+                if self.makes_chain && !has_chain {
+                    code = format!("{} && {code}", self.command("-N", ""));
+                    back.push(step(self.command("-X", "")));
+                }
+                (code, Inverse::Steps(back), String::new(), self.rule.clone())
             }
             Kind::Rule { present: false, .. } => {
                 (self.command("-D", &self.rule), restore(), self.rule.clone(), String::new())
@@ -512,6 +527,12 @@ esac"#;
             undo_in(&made.changes, fake.shell());
             assert_eq!(fake.read("iptables"), before, "{given:?}");
         }
+        let own = [("chain", "NEW".into()), ("jump", "LOG".into()), ("chain_management", true.into())];
+        let before = fake.read("iptables");
+        let made = run(&own, false);
+        assert!(made.result.unwrap().changed && fake.read("iptables").ends_with("-N NEW\n-A NEW -j LOG\n"));
+        undo_in(&made.changes, fake.shell());
+        assert_eq!(fake.read("iptables"), before);
         let both = run(&port(&[("ip_version", "both".into())]), false);
         assert_eq!((both.result.unwrap().changed, both.changes.len()), (true, 2));
         assert!(fake.read("ip6tables").contains("--destination-port 22") && fake.read("log").starts_with("wait 5"));

@@ -67,13 +67,14 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let changed = statements.iter().zip(&counts).any(|(statement, count)| match kind(statement) {
         Kind::Reads => false,
         Kind::Rows => *count > 0,
-        Kind::Defines => true,
+        // `IF EXISTS` and `IF NOT EXISTS` that had nothing to do are warned of
+        Kind::Defines => *count >= 0,
     });
     let list = |items: Vec<Value>| Value::list(items);
     Ok(Outcome::with_changed(changed)
         .with("executed_queries", list(statements.into_iter().map(Value::from).collect()))
         .with("query_result", list(results))
-        .with("rowcount", list(counts.into_iter().map(Value::from).collect())))
+        .with("rowcount", list(counts.into_iter().map(|count| Value::from(count.max(0))).collect())))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +168,8 @@ fn named(text: &str, values: &Map) -> Result<String, Failure> {
 
 /// The column that tells how many rows a statement changed.
 const COUNT: &str = "trimtab_rows";
+/// The column that tells whether it was warned, of something that is there or is not, say.
+const WARNINGS: &str = "trimtab_warnings";
 
 fn sql(statements: &[String], together: bool) -> String {
     let mut sql = String::new();
@@ -174,7 +177,7 @@ fn sql(statements: &[String], together: bool) -> String {
         sql.push_str("START TRANSACTION;\n");
     }
     for statement in statements {
-        sql.push_str(&format!("{statement};\nSELECT ROW_COUNT() AS {COUNT};\n"));
+        sql.push_str(&format!("{statement};\nSELECT ROW_COUNT() AS {COUNT}, @@warning_count AS {WARNINGS};\n"));
     }
     if together {
         sql.push_str("COMMIT;\n");
@@ -190,8 +193,15 @@ fn sorted(statements: &[String], tables: Vec<Vec<Map>>) -> Result<(Vec<Value>, V
     for table in tables {
         match table.first().and_then(|row| row.get(COUNT)).and_then(Value::as_int) {
             Some(count) => {
-                let read = kind(&statements[counts.len().min(statements.len() - 1)]) == Kind::Reads;
-                counts.push(if read { i64::try_from(rows.len()).unwrap_or(0) } else { count.max(0) });
+                let statement = &statements[counts.len().min(statements.len() - 1)];
+                let read = kind(statement) == Kind::Reads;
+                let warned = table.first().and_then(|row| row.get(WARNINGS)).and_then(Value::as_int).unwrap_or(0) > 0;
+                let idle = warned && statement.to_uppercase().contains(" EXISTS ") && kind(statement) == Kind::Defines;
+                counts.push(match (read, idle) {
+                    (true, _) => i64::try_from(rows.len()).unwrap_or(0),
+                    (false, true) => -1,
+                    (false, false) => count.max(0),
+                });
                 results.push(Value::list(std::mem::take(&mut rows)));
             }
             None => rows.extend(table.into_iter().map(Value::map)),
@@ -223,6 +233,8 @@ mod tests {
         let count = |count: &str| table(&row(COUNT, count));
         fake.write("answer.1", &format!("SELECT a\n{}{}", table(&(row("a", "1") + &row("a", "x"))), count("-1")));
         fake.write("answer.2", &format!("UPDATE t\n{}", count("3")));
+        let idle = table(&format!("<row><field name=\"{COUNT}\">0</field><field name=\"{WARNINGS}\">1</field></row>"));
+        fake.write("answer.3", &format!("CREATE TABLE IF\n{idle}"));
         let run = |query: &str, more: &[(&'static str, Value)], check| {
             let given = [&[("query", query.into())], more].concat();
             play(&MODULE, &given, &Play { shell: fake.shell(), check })
@@ -237,6 +249,7 @@ mod tests {
         let values = [("positional_args", Value::list(vec!["o'x".into(), Value::Null]))];
         assert!(run("UPDATE t SET a=%s WHERE b IS %s", &values, false).result.unwrap().changed);
         assert!(fake.read("log").contains("UPDATE t SET a='o''x' WHERE b IS NULL;\n"), "{}", fake.read("log"));
+        assert!(!run("CREATE TABLE IF NOT EXISTS t (a INT)", &[], false).result.unwrap().changed);
         fake.write("fail.1", "DROP\nERROR 1051 (42S02) at line 1: Unknown table 'x'\n");
         assert!(run("DROP TABLE x", &[], false).result.unwrap_err().message.contains("Unknown table"));
         let login = [("login_user", "me".into()), ("login_password", "top".into())];
