@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
 use super::journal::Recording;
-use super::settings::{Settings, Surroundings};
+use super::settings::{Settings, Surroundings, constants};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
@@ -24,8 +24,9 @@ use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, HostId, Inventory};
 use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
+use crate::template::Results;
 use crate::ui::Ui;
-use crate::value::Map;
+use crate::value::{Map, Value};
 use crate::vars::RunVars;
 use crate::vault::Keyring;
 use crate::yaml::{self, DuplicateKeys};
@@ -84,22 +85,34 @@ impl Session {
     /// Loads the inventory, chooses hosts, and reads variables.
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
-        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
+        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring, self.merges_maps()?)?);
         let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let load = self.load_options(&extra, keyring);
+        let load = self.load_options(&extra, keyring)?;
         Ok(Fleet { inventory, limit, sources, reload, extra, load })
     }
 
+    /// True if maps of several levels are merged.
+    pub fn merges_maps(&self) -> Result<bool> {
+        match self.settings.text("hash_behaviour").as_deref() {
+            Some("replace") => Ok(false),
+            Some("merge") => Ok(true),
+            _ => Err(self.settings.wants("hash_behaviour", "replace or merge")),
+        }
+    }
+
     /// Where playbooks and roles are looked for, as settings say.
-    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        LoadOptions {
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> Result<LoadOptions> {
+        let settings = &self.settings;
+        let paths = |key| settings.paths(key, ':', &self.surroundings);
+        let has_old_name = !settings.is_set("collections_path") && settings.is_set("collections_paths");
+        Ok(LoadOptions {
             roles_path: paths("roles_path"),
-            collections_path: paths("collections_path"),
+            collections_path: paths(if has_old_name { "collections_paths" } else { "collections_path" }),
+            play_defaults: Arc::new(self.play_defaults()?),
             extra_vars: Arc::clone(extra),
             private_role_vars: self
                 .settings
@@ -107,7 +120,31 @@ impl Session {
                 .then(|| self.settings.flag("private_role_vars").unwrap_or(false)),
             keyring,
             ..LoadOptions::default()
+        })
+    }
+
+    /// What the settings say in place of plays that do not say it.
+    fn play_defaults(&self) -> Result<Vec<(&'static str, Value)>> {
+        let settings = &self.settings;
+        let mut defaults = Vec::new();
+        for name in ["any_errors_fatal", "no_log"] {
+            if settings.is_set(name) {
+                defaults.push((name, Value::Bool(settings.flag(name)?)));
+            }
         }
+        for (setting, keyword) in
+            [("task_timeout", "timeout"), ("remote_port", "port"), ("gather_timeout", "gather_timeout")]
+        {
+            if settings.is_set(setting) {
+                defaults.push((keyword, Value::from(settings.number(setting)? as usize)));
+            }
+        }
+        for name in ["become_exe", "become_flags", "fact_path", "gather_subset"] {
+            if let Some(text) = settings.text(name) {
+                defaults.push((name, Value::from(text)));
+            }
+        }
+        Ok(defaults)
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
@@ -136,12 +173,26 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_with(&sources, extra, keyring)?;
-        for warning in &inventory.warnings {
+        let inventory = inventory::load_merging(&sources, extra, keyring, self.merges_maps()?)?;
+        let (missing, flag) = (&inventory.missing, |key| self.settings.flag(key));
+        let all_are_missing = !missing.is_empty() && missing.len() == sources.len();
+        if let Some(error) = missing.first()
+            && (flag("any_unparsed_is_failed")? || all_are_missing && flag("unparsed_is_failed")?)
+        {
+            return Err(error.clone());
+        }
+        for warning in missing.iter().chain(&inventory.warnings) {
             self.ui.doubt(warning);
         }
-        if inventory.hosts().next().is_none() && self.settings.flag("localhost_warning")? {
-            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+        if inventory.hosts().next().is_none() {
+            if missing.len() == sources.len() {
+                self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            } else if flag("localhost_warning")? {
+                self.ui.warning(
+                    "provided hosts list is empty, only localhost is available. Note that the implicit localhost does \
+                     not match 'all'",
+                );
+            }
         }
         let paths = sources
             .iter()
@@ -150,7 +201,8 @@ impl Session {
             )
             .collect();
         let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
-        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        let merges_maps = self.merges_maps()?;
+        let reload: Reload = Box::new(move || inventory::load_merging(&sources, &extra, &keyring, merges_maps));
         Ok((inventory, paths, reload))
     }
 
@@ -289,6 +341,22 @@ impl Session {
         })
     }
 
+    /// Says at `-v` which options of Ansible were taken without effect, and why.
+    pub fn say_what_has_no_effect(&mut self, run: &RunArgs, reach: &ConnectionArgs) {
+        if self.verbosity == 0 {
+            return;
+        }
+        for (given, option, why) in [
+            (!run.module_path.is_empty(), "--module-path", "modules in Python cannot run"),
+            (reach.scp_extra_args.is_some(), "--scp-extra-args", "files travel over the connection itself"),
+            (reach.sftp_extra_args.is_some(), "--sftp-extra-args", "files travel over the connection itself"),
+        ] {
+            if given {
+                self.ui.note(&format!("`{option}` is ignored: {why}"), crate::ui::Style::Quiet);
+            }
+        }
+    }
+
     /// Asks for passwords, or reads their files. To be done last: nobody wants to type one for nothing.
     pub fn passwords(&self, options: &mut Options, reach: &ConnectionArgs) -> Result<()> {
         passwords::fill(options, reach, &self.settings, &self.surroundings)
@@ -345,7 +413,11 @@ impl Session {
         format: &report::Format,
         recording: Recording,
     ) -> Result<u8> {
-        let journalist = self.record(recording, &fleet.sources, options.check)?;
+        let planner = recording.planner.clone();
+        let journalist = match &planner {
+            Some(_) => None,
+            None => self.record(recording, &fleet.sources, options.check)?,
+        };
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -353,6 +425,13 @@ impl Session {
             extra: fleet.extra,
             magic,
             warnings: Default::default(),
+            merges_maps: self.merges_maps()?,
+            settings: Arc::new(constants::values(&self.settings, &self.surroundings)?),
+            results: match self.settings.is_set("jinja2_native") {
+                false => Results::Typed,
+                true if self.settings.flag("jinja2_native")? => Results::Spelled,
+                true => Results::Text,
+            },
             keyring: Arc::clone(&fleet.load.keyring),
         });
         let (sender, mut events) = mpsc::unbounded_channel();
@@ -374,6 +453,9 @@ impl Session {
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
         }
+        if let Some(planner) = &planner {
+            run.record_with(Arc::clone(planner) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -381,6 +463,7 @@ impl Session {
         let ui = &mut self.ui;
         let limit = fleet.limit;
         let mut teller = Teller::default();
+        let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
         let ended = runtime.block_on(async {
             let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
@@ -388,8 +471,10 @@ impl Session {
                     biased;
                     event = events.recv() => match event {
                         Some(event) => {
+                            hear(&event);
                             teller.tell(event, report.as_mut(), ui);
                             while let Ok(event) = events.try_recv() {
+                                hear(&event);
                                 teller.tell(event, report.as_mut(), ui);
                             }
                             ui.flush();
@@ -404,6 +489,7 @@ impl Session {
                 }
             };
             while let Ok(event) = events.try_recv() {
+                hear(&event);
                 teller.tell(event, report.as_mut(), ui);
             }
             ended

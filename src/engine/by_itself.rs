@@ -371,7 +371,7 @@ impl Walker {
             item: label.map(str::to_owned),
             no_log: call.settings.no_log,
         });
-        let ended = run_alone(Arc::clone(&call), &lane, record).await;
+        let ended = run_alone(Arc::clone(&call), &lane, record, self.play.run.options.check).await;
         let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {

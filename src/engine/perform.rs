@@ -7,8 +7,8 @@ use crate::connect::Identity;
 use crate::host::{Failure, FailureKind, Host};
 use crate::modules::{self, Invocation, Module, Outcome, Settings};
 use crate::playbook::{Task, TaskAction, Written};
-use crate::template::{Context, TemplateError};
-use crate::value::{Interruption, Map, Value};
+use crate::template::{Context, TemplateError, TemplateErrorKind};
+use crate::value::{Interruption, Map, Value, object};
 use crate::vars::TaskScope;
 
 use super::conclude::conclude;
@@ -70,6 +70,7 @@ pub fn prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Prepare
 /// The result of a task that failed before its module was called.
 fn fail(task: &Task, failure: Failure) -> TaskResult {
     let mut result = TaskResult::failed(failure.message);
+    Arc::make_mut(&mut result.result).extend(failure.result);
     // keywords that cannot be rendered must not hide the failure: only a plain `true` counts here
     let literal = task.settings.ignore_errors.as_ref().and_then(|written| written.value.to_ansible_bool());
     result.ignored = literal == Some(true);
@@ -88,6 +89,11 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         None => None,
     };
     let (timeout, background) = time_limits(task, &reach)?;
+    if positive(number(&task.asynchronous, "async", &reach)?).is_some()
+        && let Some(refusal) = modules::background::never(module)
+    {
+        return Err(Failure::new(refusal));
+    }
     if background.is_some()
         && let Some(refusal) = modules::background::refusal(module)
     {
@@ -95,6 +101,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     }
     let settings = Settings {
         background,
+        time_limit: timeout,
         check: reach.optional_flag("check_mode")?.unwrap_or(options.check),
         diff: reach.optional_flag("diff")?.unwrap_or(options.diff),
         no_log: reach.flag("no_log")?,
@@ -103,6 +110,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
         records: options.records.clone(),
+        target: if module.bare_name() == "synchronize" { Some(Arc::new(reach.target()?)) } else { None },
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
@@ -175,7 +183,7 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         }
     }
     if let Some(template) = &task.args_template {
-        let more = context.value(&template.value).map_err(|error| undefined_option(error, task))?;
+        let more = context.value(&template.value).map_err(|error| unrendered(error, task))?;
         match more.as_map() {
             Some(more) => given.extend(more.iter().map(|(key, value)| (key.clone(), value.clone()))),
             None => {
@@ -187,7 +195,14 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
             }
         }
     }
-    let own = context.value(&Value::map(task.args.clone())).map_err(|error| undefined_option(error, task))?;
+    let mut own = task.args.clone();
+    // each condition of a list is rendered where it is evaluated
+    let conditions = match own.get("that") {
+        Some(Value::List(_)) if module.bare_name() == "assert" => own.shift_remove("that"),
+        _ => None,
+    };
+    given.extend(conditions.map(|conditions| ("that".into(), conditions)));
+    let own = context.value(&Value::map(own)).map_err(|error| unrendered(error, task))?;
     let renders_names = module.bare_name() == "set_fact";
     for (key, value) in own.as_map().into_iter().flatten() {
         let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
@@ -200,15 +215,23 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
     })
 }
 
-/// The failure of a task whose arguments cannot be rendered.
-fn undefined_option(error: TemplateError, task: &Task) -> Failure {
-    if !error.is_undefined() || error.interruption().is_some() {
+/// The failure of a task whose arguments cannot be rendered. Where a value was of no use for what is done with it, the
+/// result says where, as `exception`.
+fn unrendered(error: TemplateError, task: &Task) -> Failure {
+    let message = error.to_string();
+    if error.interruption().is_some() {
         return error.into();
     }
-    Failure::new(format!(
-        "The task includes an option with an undefined variable. The error was: {error} ({})",
-        task.place
-    ))
+    let (is_undefined, is_failed) = (error.is_undefined(), *error.kind() == TemplateErrorKind::Failed);
+    let failure = Failure::from(error);
+    if is_undefined {
+        let message = format!(
+            "The task includes an option with an undefined variable. The error was: {message} ({})",
+            task.place
+        );
+        return Failure { message, ..failure };
+    }
+    if is_failed { failure.with("exception", format!("{}: {message}", task.place)) } else { failure }
 }
 
 /// Leaves out the entries that are the `omit` marker, at any depth.
@@ -249,10 +272,13 @@ pub(super) fn number(written: &Option<Written>, keyword: &str, reach: &Reach) ->
     })
 }
 
+fn positive(seconds: Option<f64>) -> Option<f64> {
+    seconds.filter(|seconds| *seconds > 0.0)
+}
+
 /// How long the task may take: `timeout`, or `async` of a task that is waited for. Second, how long what it starts in
 /// the background may: `async` with `poll: 0`.
 fn time_limits(task: &Task, reach: &Reach) -> Result<(Option<Duration>, Option<Duration>), Failure> {
-    let positive = |seconds: Option<f64>| seconds.filter(|seconds| *seconds > 0.0);
     let seconds = |seconds: f64| {
         Duration::try_from_secs_f64(seconds)
             .map_err(|_| Failure::new(format!("{seconds} is no number of seconds ({})", task.place)))
@@ -338,14 +364,18 @@ async fn run_module(call: &Call, host: &Host) -> Result<Outcome, Failure> {
     let modules::Action::Module(run) = call.module.action else {
         return Err(Failure::new(format!("`{}` cannot be used here", call.module.bare_name())));
     };
-    match call.timeout {
-        None => run(invocation).await,
-        Some(limit) => tokio::time::timeout(limit, run(invocation)).await.unwrap_or_else(|_| {
-            Err(Failure::new(format!(
-                "The {} action failed to execute in the expected time frame ({}) and was terminated",
-                call.module.bare_name(),
-                limit.as_secs()
-            )))
-        }),
+    let Some(limit) = call.timeout else { return run(invocation).await };
+    // its time begins when everything before it has ended
+    host.turn().await?;
+    let begun = std::time::Instant::now();
+    match tokio::time::timeout(limit, run(invocation)).await {
+        // while a host works, nobody looks at the clock
+        Ok(ended) if begun.elapsed() < limit => ended,
+        _ => Err(Failure::new(format!(
+            "The {} action failed to execute in the expected time frame ({}) and was terminated",
+            call.module.bare_name(),
+            limit.as_secs()
+        ))
+        .with("timedout", object([("period", Value::from(limit.as_secs() as i64))]))),
     }
 }

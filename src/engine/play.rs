@@ -312,6 +312,7 @@ pub fn stranger(name: &str, scope: &TaskScope) -> TaskScope {
     if matches!(name, "localhost" | "127.0.0.1" | "::1") {
         let local = Map::from_iter([("ansible_connection".into(), "local".into())]);
         view.layers.push((crate::vars::Level::InventoryHost, Arc::new(local)));
+        view.implicit = true;
     }
     stranger.host = Arc::new(view);
     stranger.runtime = Arc::default();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::group::GroupId;
 use super::vars_files::{VarsDirectory, read_text, reason};
-use super::{Inventory, address, constructed, ini, script, yaml};
+use super::{Inventory, constructed, ini, script, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::Map;
@@ -28,7 +28,18 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
 /// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
 /// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
+    load_merging(sources, extra, keyring, false)
+}
+
+/// The same; `merges_maps`: a map that is set twice is merged (`hash_behaviour`).
+pub fn load_merging<S: AsRef<str>>(
+    sources: &[S],
+    extra: &Arc<Map>,
+    keyring: &Arc<Keyring>,
+    merges_maps: bool,
+) -> Result<Inventory> {
     let mut loading = Loading::new(extra, keyring);
+    loading.builder.merges_maps = merges_maps;
     for source in sources {
         let source = source.as_ref();
         let path = expand_home(source);
@@ -49,7 +60,7 @@ pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<K
 /// beside it and nothing in it is encrypted.
 pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
     let mut loading = Loading::new(&Arc::default(), &Arc::default());
-    loading.builder.current = source.path.clone();
+    loading.builder.begin(&source.path);
     read_text_of(source, &mut loading)?;
     Ok(loading.finish())
 }
@@ -58,6 +69,8 @@ pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
 pub(super) struct Loading {
     pub(super) builder: Builder,
     pub(super) directories: Vec<Arc<VarsDirectory>>,
+    /// Sources that are not there.
+    pub(super) missing: Vec<Error>,
     /// The variables of `-e`.
     pub(super) extra: Arc<Map>,
     /// Passwords for files that are encrypted.
@@ -69,6 +82,7 @@ impl Loading {
         Loading {
             builder: Builder::new(),
             directories: Vec::new(),
+            missing: Vec::new(),
             extra: Arc::clone(extra),
             keyring: Arc::clone(keyring),
         }
@@ -76,7 +90,7 @@ impl Loading {
 
     fn finish(self) -> Inventory {
         let (hosts, groups, warnings) = self.builder.finish();
-        Inventory::new(hosts, groups, self.directories, &self.keyring, warnings)
+        Inventory { missing: self.missing, ..Inventory::new(hosts, groups, self.directories, &self.keyring, warnings) }
     }
 }
 
@@ -88,7 +102,7 @@ fn expand_home(source: &str) -> PathBuf {
 }
 
 fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
-    builder.current = PathBuf::from(list);
+    builder.begin(Path::new(list));
     let source = Source::new("-i", list);
     let mut column = 1;
     for item in list.split(',') {
@@ -99,10 +113,8 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
         if item.is_empty() {
             continue;
         }
-        let (names, port) = address::expand(item).map_err(|reason| Error::input(reason).at(&place))?;
-        for name in names {
-            builder.add_host(&name, GroupId::UNGROUPED, port, &place);
-        }
+        let added = builder.add_hosts(item, GroupId::UNGROUPED, &Map::new(), &place);
+        added.map_err(|reason| Error::input(reason).at(&place))?;
     }
     Ok(())
 }
@@ -111,8 +123,14 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
     let cannot = |error: &std::io::Error| {
         Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
     };
-    let metadata = std::fs::metadata(path)
-        .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let hint = format!("a list of hosts needs a comma: `-i {},`", path.display());
+            loading.missing.push(cannot(&error).hint(hint));
+            return Ok(());
+        }
+    };
     if !metadata.is_dir() {
         return read_file(path, loading);
     }
@@ -132,7 +150,7 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
 }
 
 fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
-    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    loading.builder.begin(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     if is_script(path) {
         return script::read(&mut loading.builder);
     }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use group::{Group, GroupId, Host, HostId};
-pub use load::{load, load_with, parse};
+pub use load::{load, load_merging, load_with, parse};
 pub use pattern::{Selection, split_pattern};
 pub use vars_files::load_file as load_vars_file;
 
@@ -70,6 +70,8 @@ pub struct Inventory {
     members: Arc<OnceLock<Value>>,
     /// What is doubtful in the files.
     pub warnings: Vec<Error>,
+    /// Sources that are not there.
+    pub missing: Vec<Error>,
 }
 
 impl Inventory {
@@ -91,6 +93,7 @@ impl Inventory {
             keyring: Arc::clone(keyring),
             members: Arc::default(),
             warnings,
+            missing: Vec::new(),
         };
         inventory.add_implicit_localhost();
         inventory
@@ -108,7 +111,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: true,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::new(vars),
                 inventory_file: None,
             });
@@ -260,6 +263,16 @@ impl Inventory {
         Ok(layers)
     }
 
+    /// The variables of a group by itself: of the inventory, then of `group_vars/`.
+    pub fn group_layers(&self, id: GroupId) -> Result<Vec<Arc<Map>>> {
+        let group = self.group(id);
+        let mut layers = vec![Arc::clone(&group.vars)];
+        for directory in self.beside_inventory.iter().chain(&self.beside_playbook) {
+            layers.extend(directory.vars(Kind::Group, &group.name)?.iter().cloned());
+        }
+        Ok(layers)
+    }
+
     /// Adds a host, or variables and groups to one that exists (the module `add_host`). True if that changed
     /// anything.
     pub fn add_host(&mut self, name: &str, vars: Map, groups: &[&str]) -> bool {
@@ -270,7 +283,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: false,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::default(),
                 inventory_file: None,
             })
@@ -375,7 +388,7 @@ impl Inventory {
             let ungrouped = Arc::make_mut(&mut self.groups[GroupId::UNGROUPED.index()]);
             ungrouped.hosts.retain(|other| *other != host);
             let host = Arc::make_mut(&mut self.hosts[host.index()]);
-            host.groups.retain(|group| *group != GroupId::UNGROUPED);
+            host.groups = host.groups.iter().copied().filter(|group| *group != GroupId::UNGROUPED).collect();
         }
     }
 
@@ -383,7 +396,7 @@ impl Inventory {
     fn regroup(&mut self, host: HostId, more: impl Iterator<Item = GroupId>) {
         let direct: Vec<GroupId> = self.host(host).groups.iter().copied().chain(more).collect();
         let order = builder::merge_order(direct.into_iter(), |id| self.group(id));
-        Arc::make_mut(&mut self.hosts[host.index()]).groups = order;
+        Arc::make_mut(&mut self.hosts[host.index()]).groups = order.into();
     }
 
     /// The directories in which `group_vars/` and `host_vars/` are looked for.

@@ -14,7 +14,7 @@ impl Inventory {
             hosts.iter().enumerate().map(|(index, host)| (Arc::clone(&host.name), HostId(index as u32))).collect();
         for host in &mut hosts {
             if !fresh.host_ids.contains_key(&host.name) {
-                *host = Arc::new(Host { implicit: true, groups: Vec::new(), ..Host::clone(host) });
+                *host = Arc::new(Host { implicit: true, groups: Arc::default(), ..Host::clone(host) });
             }
         }
         let mut numbers = Vec::with_capacity(fresh.hosts.len());

@@ -73,6 +73,12 @@ impl VarsDirectory {
         read.entry(key).or_insert_with(|| self.load(kind, name)).clone()
     }
 
+    /// How many groups and hosts had their files read.
+    #[cfg(test)]
+    pub(super) fn count_read(&self) -> usize {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     fn load(&self, kind: Kind, name: &str) -> Files {
         let directory = self.path.join(kind.directory());
         let found = ENDINGS.iter().map(|ending| directory.join(format!("{name}{ending}"))).find(|path| path.exists());

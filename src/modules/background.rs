@@ -14,7 +14,7 @@ use super::shell_words::expanded;
 use super::{Module, Outcome, Settings};
 
 /// Modules whose whole work is a command of the host. All others need the controller until they are done.
-const MODULES: &[&str] = &["command", "raw", "script", "shell"];
+const MODULES: &[&str] = &["command", "shell"];
 
 /// Why a module cannot run in the background, if it cannot.
 pub fn refusal(module: &Module) -> Option<String> {
@@ -26,6 +26,36 @@ pub fn refusal(module: &Module) -> Option<String> {
             MODULES.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
         )
     })
+}
+
+/// Actions that Ansible refuses with `async`, whether it is waited for or not: the controller does part of their work.
+const NEVER: &[&str] = &[
+    "add_host",
+    "assemble",
+    "assert",
+    "async_status",
+    "copy",
+    "debug",
+    "fail",
+    "fetch",
+    "group_by",
+    "include_vars",
+    "pause",
+    "raw",
+    "reboot",
+    "script",
+    "set_fact",
+    "set_stats",
+    "template",
+    "unarchive",
+    "validate_argument_spec",
+    "wait_for_connection",
+];
+
+/// The refusal of `async` for a module that never supports it.
+pub fn never(module: &Module) -> Option<String> {
+    let name = module.bare_name();
+    NEVER.contains(&name).then(|| format!("This action ({name}) does not support async."))
 }
 
 /// What is to be done in the background.

@@ -1,6 +1,6 @@
 //! ansible.builtin.known_hosts: keys of other hosts in the host's known_hosts.
 
-use crate::host::Failure;
+use crate::host::{Difference, Failure};
 
 use super::edited_file::{bring, text_of};
 use super::file_common::destination::{Manner, look};
@@ -53,7 +53,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         return Err(Failure::new("No key specified when adding a host"));
     }
     let seen = look(&host, &args, args.text("path"), true).await?;
-    let new = edit(&text_of(&seen)?, &name, wanted.as_deref(), present);
+    let old = text_of(&seen)?;
+    let new = edit(&old, &name, wanted.as_deref(), present);
     if new.is_some() && !seen.missing_directories.is_empty() {
         let message = format!("Failed to write to file {}: {} does not exist", seen.named, parent(&seen.named));
         return Err(Failure::new(message));
@@ -64,7 +65,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     outcome = outcome.with("path", seen.named.as_str());
     let manner = Manner { backup: None, validate: None, unsafe_writes: false };
-    Ok(bring(&host, &seen, new, &manner, outcome).await?.0)
+    let shown = Difference::new(seen.named.as_str(), old.as_str(), new.clone().unwrap_or_else(|| old.clone()));
+    let (mut outcome, _) = bring(&host, &seen, new, &manner, outcome).await?;
+    outcome.differences = vec![shown];
+    Ok(outcome)
 }
 
 #[cfg(test)]
@@ -84,9 +88,14 @@ mod tests {
         let key =
             ("key", "kp001 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAII5bfebNeAy5P4fPS2mtG22RWILZri6jpDKhHe610hmq".into());
         let made = play(&MODULE, &given(&[key.clone(), ("hash_host", true.into())]), &Play::default());
-        assert!(made.result.unwrap().changed);
+        let outcome = made.result.unwrap();
+        assert!(outcome.changed);
+        assert!(outcome.differences[0].after.starts_with("|1|") && outcome.differences[0].before.is_empty());
+        assert_eq!(outcome.differences[0].after_header, path.to_str().unwrap());
         let again = play(&MODULE, &given(&[key, ("hash_host", true.into())]), &Play::default());
-        assert_eq!((again.result.unwrap().changed, again.batches), (false, 1));
+        let unchanged = again.result.unwrap();
+        assert_eq!((unchanged.changed, again.batches), (false, 1));
+        assert_eq!(unchanged.differences[0].before, unchanged.differences[0].after, "Ansible always tells it");
         // the real tool finds it too
         if let Ok(found) = std::process::Command::new("ssh-keygen").args(["-F", "kp001", "-f"]).arg(&path).output() {
             assert!(found.status.success());

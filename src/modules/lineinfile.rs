@@ -168,7 +168,15 @@ impl Request {
 
     fn warning(&self) -> Option<String> {
         self.matches_all.map(|what| {
-            format!("the {what} is empty, so it matches every line of the file; write '^' if that is meant")
+            let hint = if what == "regular expression" {
+                " If this is desired, use '^' to match every line in the file and avoid this warning."
+            } else {
+                ""
+            };
+            format!(
+                "The {what} is an empty string, which will match every line in the file. This may have unintended \
+                 consequences, such as replacing the last line in the file rather than appending.{hint}"
+            )
         })
     }
 }

@@ -21,7 +21,9 @@ pub const MODULE: Module = Module {
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let data = invocation.args.text("data");
     if data == "crash" {
-        return Err(Failure::new("boom"));
+        // as where the module is a program that ends by an exception
+        let failure = Failure::new("boom").with("rc", 1);
+        return Err(failure.with("module_stdout", "").with("module_stderr", "Exception: boom\n"));
     }
     // the answer must come from the host
     let answer = invocation.host.read(Script { text: "echo pong".to_owned(), footprint: Footprint::nothing() }).await?;

@@ -4,7 +4,6 @@ use crate::connect::shell::quote;
 use crate::host::{Change, Failure, Footprint, Inverse, Step};
 use crate::value::{Map, object};
 
-use super::background::{self, Job, Work};
 use super::execution::{environment, failed_with, heading, lines};
 use super::shell_words::expanded;
 use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
@@ -32,7 +31,7 @@ pub const MODULE: Module = Module {
 };
 
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
-    let Invocation { args, host, context, settings } = invocation;
+    let Invocation { args, host, settings, .. } = invocation;
     let code = args.text("_raw_params");
     if code.trim().is_empty() {
         return Err(Failure::new("no command given").with("rc", 256));
@@ -41,11 +40,6 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let footprint = if settings.only_looks { Footprint::nothing() } else { Footprint::Everything };
     let what = if settings.no_log { "raw".to_owned() } else { heading(&format!("raw: {}", code.trim())) };
     let code = format!("exec {} -c {}", expanded(shell), quote(code));
-    if let Some(limit) = settings.background {
-        let work = Work::Run { code, stdin: None, command: None, strip_empty_ends: false };
-        let job = Job { what, preparation: environment(&settings)?, work };
-        return background::start(job, &host, &context, &settings, limit).await;
-    }
     let script = format!("{}{code}", environment(&settings)?);
     let change = Change::uncertain(what, footprint)
         .step(Step::new(script))

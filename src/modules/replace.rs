@@ -77,7 +77,9 @@ fn plan(seen: &Destination, args: &Args, manner: &Manner) -> Result<(Option<Edit
     };
     let flags = Flags { multiline: true, ..Flags::default() };
     let regex = compile(&coding.pattern(args.text("regexp")), flags)?;
-    let (replaced, count) = python_regex::replace(&regex, &text[start..end], &coding.pattern(args.text("replace")), 0)?;
+    let replacement = coding.pattern(args.text("replace"));
+    let (replaced, count) = python_regex::replace(&regex, &text[start..end], &replacement, 0)
+        .map_err(|error| Failure::new(format!("Unable to process replace due to error: {error}")))?;
     let changed = count > 0 && replaced != text[start..end];
     let new = coding.encode(&[&text[..start], &replaced, &text[end..]].concat());
     let edit = plan_edit(seen, changed.then(|| new.clone()), manner);

@@ -7,11 +7,10 @@ use crate::host::Failure;
 use crate::template::Context;
 use crate::value::Value;
 
-use super::background::{self, Work};
 use super::command::{CHDIR, CREATES, REMOVES, command_line};
 use super::execution::{Execution, heading, kept_by_files};
 use super::shell_words::split;
-use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.script",
@@ -26,7 +25,7 @@ pub const MODULE: Module = Module {
         Arg::new("executable", Type::Str, "The program that runs it, with its options; else its first line says"),
         Arg::new("decrypt", Type::Bool, "Decrypt the script if it is encrypted with Ansible Vault").default("true"),
     ],
-    rules: &[],
+    rules: &[Rule::RequiredOneOf(&["_raw_params", "cmd"])],
     free_form: FreeForm::Argument("_raw_params"),
     check_mode: Support::Partial,
     diff: Support::None,
@@ -47,16 +46,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let option = if kept.exists { "creates" } else { "removes" };
         return Ok(Outcome::skipped(format!("{} {}, matching {option} option", kept.path, kept.state())));
     }
-    if let Some(limit) = settings.background {
-        let mut work = execution.work(false);
-        if let Work::Run { command, .. } = &mut work {
-            *command = None;
-        }
-        let job = execution.job(work, &args, &settings)?;
-        return background::start(job, &host, &context, &settings, limit).await;
-    }
     let Some(end) = execution.run(&host, &args, &settings).await? else {
         let decided = args.has("creates") || args.has("removes");
+        // without them the script itself would decide whether anything changes
         return Ok(if decided {
             Outcome::changed()
         } else {

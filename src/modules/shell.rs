@@ -25,7 +25,7 @@ pub const MODULE: Module = Module {
         STDIN,
         STDIN_ADD_NEWLINE,
         STRIP_EMPTY_ENDS,
-        Arg::new("expand_argument_vars", Type::Bool, "No effect: the shell itself expands"),
+        Arg::new("expand_argument_vars", Type::Bool, "Refused: the shell itself expands"),
         WARN,
     ],
     rules: &[],
@@ -41,6 +41,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 }
 
 fn plan(args: &Args) -> Result<Execution, Failure> {
+    if args.has("expand_argument_vars") {
+        return Err(Failure::new("Unsupported parameters for (shell) module: expand_argument_vars"));
+    }
     let code = command_line(args)?;
     if code.trim().is_empty() {
         return Err(Failure::new("no command given").with("rc", 256));

@@ -2,10 +2,10 @@
 
 use base64::Engine as _;
 
-use crate::host::Failure;
 use crate::host::reads::{Attributes, FileContent, FileKind};
+use crate::host::{Failure, Host};
 
-use super::file_common::path::absolute;
+use super::file_common::path::{absolute, parent};
 use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
 
 pub const MODULE: Module = Module {
@@ -28,16 +28,32 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         host.read(Attributes { path: path.clone(), follow: true }),
         host.read(FileContent(path.clone()))
     );
-    match attributes? {
-        None => return Err(Failure::new(format!("file not found: {path}"))),
+    let readable = |failure: Failure| match failure.message.contains("Permission denied") {
+        true => Failure::new(format!("file is not readable: {path}")),
+        false => failure,
+    };
+    match attributes.map_err(readable)? {
+        None => return Err(not_there(&host, &path).await?),
         Some(there) if there.kind == FileKind::Directory => {
             return Err(Failure::new(format!("source is a directory and must be a file: {path}")));
         }
         Some(_) => {}
     }
-    let content = content?.ok_or_else(|| Failure::new(format!("file not found: {path}")))?;
+    let content = content.map_err(readable)?.ok_or_else(|| Failure::new(format!("file not found: {path}")))?;
     let encoded = base64::engine::general_purpose::STANDARD.encode(content);
     Ok(Outcome::ok().with("content", encoded).with("encoding", "base64").with("source", path))
+}
+
+/// Why nothing is at a path.
+async fn not_there(host: &Host, path: &str) -> Result<Failure, Failure> {
+    let above = parent(path);
+    let there = host.read(Attributes { path: above.to_owned(), follow: true }).await?;
+    Ok(match there {
+        Some(there) if there.kind != FileKind::Directory => {
+            Failure::new(format!("unable to slurp file: {above} is a {}, not a directory", there.kind.state()))
+        }
+        _ => Failure::new(format!("file not found: {path}")),
+    })
 }
 
 #[cfg(test)]
@@ -61,6 +77,7 @@ mod tests {
     fn only_files_can_be_read() {
         let refused = |path: &str| run_module(&MODULE, &[("src", path.into())]).unwrap_err().message;
         assert_eq!(refused("/no/such"), "file not found: /no/such");
+        assert_eq!(refused("/etc/passwd/x"), "unable to slurp file: /etc/passwd is a file, not a directory");
         assert_eq!(refused("/"), "source is a directory and must be a file: /");
     }
 }

@@ -6,6 +6,7 @@ use super::keywords::{self, On};
 use super::load::Loader;
 use super::{Settings, Written};
 use crate::error::Error;
+use crate::template::reserved_name;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
@@ -123,9 +124,12 @@ impl Loader<'_> {
             for (key, value) in entries {
                 match key.as_str() {
                     Some(name) if is_variable_name(name) => {
+                        if let Some(warning) = reserved_name(name) {
+                            self.options.warn(Error::input(warning));
+                        }
                         variables.insert(Value::from(name), self.value(value));
                     }
-                    _ => self.error(invalid_variable_name(key)),
+                    _ => self.error(invalid_variable_name(key, "vars")),
                 }
             }
         }
@@ -149,9 +153,10 @@ pub(super) fn is_variable_name(name: &str) -> bool {
     name.chars().all(is_word) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-pub(super) fn invalid_variable_name(key: &Node) -> Error {
+/// The error of a name in `keyword` that no variable can have; it begins as Ansible's does.
+pub(super) fn invalid_variable_name(key: &Node, keyword: &str) -> Error {
     let name = key.value().map(|value| value.to_text().into_owned()).unwrap_or_default();
-    Error::parse(format!("`{name}` cannot be the name of a variable"))
+    Error::parse(format!("Invalid variable name in '{keyword}' specified: '{name}'"))
         .at(&key.place)
         .hint("names consist of letters, digits and `_`, and do not begin with a digit")
 }
@@ -185,7 +190,7 @@ impl Settings {
 
     /// True if what is inherited may be asked for: where a value turns out to be `omit`.
     fn may_omit(&self) -> bool {
-        let is_template = |name: &str| self.keyword(name).is_some_and(|written| written.value.has_templates());
+        let is_template = |name: &&str| self.keyword(name).is_some_and(|written| written.value.has_templates());
         OMITTABLE.iter().any(|name| is_template(name))
     }
 

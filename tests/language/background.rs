@@ -77,20 +77,13 @@ fn a_task_goes_on_in_the_background_and_is_asked_for() {
 }
 
 #[test]
-fn raw_and_script_go_on_in_the_background_too() {
-    let scratch = tempfile::tempdir().unwrap();
-    std::fs::write(scratch.path().join("say.sh"), "#!/bin/sh\necho said $1\n").unwrap();
-    let task = |name: &str, call: &str| {
-        format!(
-            "    - {call}\n      async: 60\n      poll: 0\n      register: job\n    - name: {name}\n      \
-             async_status: {{jid: \"{{{{ job.ansible_job_id }}}}\"}}\n      register: end\n      until: end.finished\n      \
-             retries: 100\n      delay: 0.1\n"
-        )
-    };
-    let tasks = task("raw", "raw: echo plain") + &task("script", "script: say.sh word");
-    let told = play(scratch.path(), &tasks, Options::default());
-    assert_eq!(value(&told, "raw", "stdout").to_text(), "plain\n", "{:?}", told.lines());
-    assert_eq!(value(&told, "script", "stdout").to_text(), "said word\n", "{:?}", told.lines());
+fn what_the_controller_takes_part_in_refuses_async() {
+    for (call, name) in [("raw: echo plain", "raw"), ("script: say.sh word", "script"), ("copy: {dest: /a}", "copy")] {
+        let scratch = tempfile::tempdir().unwrap();
+        let task = format!("    - name: start\n      {call}\n      async: 60\n");
+        let told = play(scratch.path(), &task, Options::default());
+        assert_eq!(told.message("start"), format!("This action ({name}) does not support async."));
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod goldens;
 mod groups;
 mod handlers;
 mod inventory;
+mod lenient;
 mod own_filters;
 mod plays;
 mod roles;

@@ -102,8 +102,11 @@ impl Playing<'_> {
             extra,
             magic,
             warnings: Default::default(),
-            inject_facts: self.options.inject_facts,
             keyring: Arc::default(),
+            merges_maps: false,
+            results: Default::default(),
+            inject_facts: self.options.inject_facts,
+            settings: Default::default(),
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));
