@@ -105,7 +105,9 @@ impl Loader<'_> {
             .hint("begin each play with `- hosts: …`")
         })?;
         if entries.is_empty() {
-            return Err(Error::parse("the playbook has no plays").at(&root.place));
+            return Err(Error::parse("A playbook must contain at least one play")
+                .at(&root.place)
+                .hint("begin each play with `- hosts: …`"));
         }
         let directory = path.parent().unwrap_or(path).to_owned();
         let mut plays = Vec::new();
@@ -119,8 +121,9 @@ impl Loader<'_> {
                 plays.extend(self.keep(result).unwrap_or_default());
             } else if let Some(key) = key_of_a_task(entry) {
                 self.error(
-                    Error::parse("a playbook is a list of plays, but this is a task")
+                    Error::parse(format!("'{}' is not a valid attribute for a Play", text_of(key)))
                         .at(&key.place)
+                        .hint("a playbook is a list of plays, but this is a task")
                         .hint("put it under `tasks` of a play that says on which `hosts`"),
                 );
             } else {
@@ -227,10 +230,10 @@ impl Loader<'_> {
         self.check_hosts(node);
         if let (Some((old, _)), Some((new, _))) = (node.entry("user"), node.entry("remote_user")) {
             self.error(
-                Error::parse("the play has both `remote_user` and its old name `user`")
+                Error::parse("both 'user' and 'remote_user' are set for this play.")
                     .at(&old.place)
                     .at(&new.place)
-                    .hint("keep `remote_user`"),
+                    .hint("`user` is the old name of `remote_user`: keep `remote_user`"),
             );
         }
         // in a playbook of a collection short names are those of the collection first
@@ -357,7 +360,11 @@ impl Loader<'_> {
         };
         let wrong_entry = hosts.as_sequence().and_then(|entries| entries.iter().find(|entry| is_empty(entry)));
         if is_empty(hosts) {
-            self.error(Error::parse("`hosts` is empty").at(&key.place).hint("name a group or host, or `all`"));
+            self.error(
+                Error::parse("Hosts list cannot be empty. Please check your playbook")
+                    .at(&key.place)
+                    .hint("name a group or host, or `all`"),
+            );
         } else if let Some(entry) = wrong_entry {
             self.error(Error::parse("`hosts` has an empty entry").at(&entry.place));
         }
@@ -377,7 +384,7 @@ impl Loader<'_> {
                 }
             }
             let Some(name) = entry.get("name").and_then(Node::as_str) else {
-                self.error(Error::parse("an entry of `vars_prompt` needs a `name`").at(&entry.place));
+                self.error(Error::parse("Invalid vars_prompt data structure, missing 'name' key").at(&entry.place));
                 continue;
             };
             if !is_variable_name(name) {
