@@ -93,6 +93,10 @@ impl Walker {
         let Commitment { run, part, .. } = &commitment;
         let is_item = matches!(part, Part::Item(_));
         self.committed = run.stamp.position.clone();
+        let settings = &run.task.settings;
+        let written = settings.block_vars.iter().chain(&settings.task_vars).chain(&settings.include_params);
+        let found = result.additions.set_facts.iter().chain(&result.additions.include_vars);
+        self.play.run.warn_of_reserved(written.map(AsRef::as_ref).chain(found));
         self.adopt(&run.stamp, &result.additions);
         if run.task.is_handler && !is_item {
             self.notified.remove(HandlerId::of(&run.task));

@@ -1,6 +1,6 @@
 //! What the walks of a batch share: the run, the play, the hosts.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -13,6 +13,7 @@ use crate::inventory::{HostId, Inventory};
 use crate::playbook::tags::TagSelection;
 use crate::playbook::{LoadOptions, Play, VarsPrompt};
 use crate::value::{Interruption, Map, Value};
+use crate::vars::reserved::reserved_names;
 use crate::vars::scope::Neighbours;
 use crate::vars::{Fleet, HostView, PlayVars, RunVars, Stamp, TaskScope};
 
@@ -69,6 +70,8 @@ pub struct Run {
     pub inventory: RwLock<Arc<Inventory>>,
     reload: Reload,
     additions: Mutex<Additions>,
+    /// The reserved names of which a warning was given.
+    reserved: Mutex<HashSet<String>>,
     pub fleet: Fleet,
     pub vars: Arc<RunVars>,
     pub events: mpsc::UnboundedSender<Event>,
@@ -105,6 +108,7 @@ impl Run {
             inventory: RwLock::new(inventory),
             reload,
             additions: Mutex::default(),
+            reserved: Mutex::default(),
             fleet: Fleet::default(),
             vars,
             events,
@@ -141,6 +145,16 @@ impl Run {
     pub fn replace_inventory(&self, change: impl FnOnce(&mut Inventory)) {
         let mut inventory = self.inventory.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut inventory));
+    }
+
+    /// Warns of variables whose names are reserved, of each name once.
+    pub fn warn_of_reserved<'a>(&self, variables: impl Iterator<Item = &'a Map>) {
+        for name in variables.flat_map(reserved_names) {
+            let mut told = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.insert(name.to_owned()) {
+                self.tell(Event::Warning(format!("Found variable using reserved name: {name}")));
+            }
+        }
     }
 
     /// add_host or group_by.

@@ -119,6 +119,7 @@ async fn run_play(run: &Arc<Run>, play: &Arc<Play>, index: u32, limit: Option<&H
         run.tell(Event::NoHosts { play: index, pattern: patterns.join(":") });
         return Ok(true);
     }
+    run.warn_of_reserved(std::iter::once(play.vars.as_ref()));
     order(&mut hosts, play, &inventory, &base)?;
     let everybody = names(&hosts);
     let mut end_play = false;

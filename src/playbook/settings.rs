@@ -190,7 +190,7 @@ impl Settings {
 
     /// True if what is inherited may be asked for: where a value turns out to be `omit`.
     fn may_omit(&self) -> bool {
-        let is_template = |name: &&str| self.keyword(name).is_some_and(|written| written.value.has_templates());
+        let is_template = |name: &str| self.keyword(name).is_some_and(|written| written.value.has_templates());
         OMITTABLE.iter().any(|name| is_template(name))
     }
 

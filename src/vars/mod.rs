@@ -2,6 +2,7 @@
 
 pub mod fleet;
 pub mod precedence;
+pub mod reserved;
 pub mod runtime;
 pub mod scope;
 

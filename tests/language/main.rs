@@ -8,6 +8,8 @@ mod flow;
 mod free_form;
 mod generated;
 mod goldens;
+mod groups;
+mod handlers;
 mod inventory;
 mod lenient;
 mod own_filters;

@@ -1,51 +1,9 @@
 //! What decides where a play goes on: failures of all hosts, roles that ran, tags, handlers, ends of batches.
 
-use std::fs;
-use std::path::Path;
-
 use trimtab::engine::event::Event;
 use trimtab::engine::options::Options;
-use trimtab::value::Map;
 
-use crate::support::{Playing, Told};
-
-/// Files of a playbook's directory, and a run of its `play.yml`.
-struct Site(tempfile::TempDir);
-
-impl Site {
-    fn new(files: &[(&str, &str)]) -> Site {
-        let site = Site(tempfile::tempdir().unwrap());
-        for (name, text) in files {
-            let path = site.0.path().join(name);
-            fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        site
-    }
-
-    /// Runs with both windows; what hosts were told to do must be the same.
-    fn run(&self, inventory: &str, options: Options) -> Told {
-        let run = |window| {
-            let options = Options { window, ..options.clone() };
-            let directory = self.0.path();
-            Playing { directory, playbook: "play.yml", inventory, extra: Map::new(), options }.run()
-        };
-        let sorted = |told: &Told| {
-            let mut lines = told.lines();
-            lines.sort();
-            lines
-        };
-        let full = run(Options::default().window);
-        assert_eq!(sorted(&full), sorted(&run(1)), "the window changes nothing");
-        full
-    }
-
-    fn lines(&self, inventory: &str) -> Vec<String> {
-        let mut lines = self.run(inventory, Options::default()).lines();
-        lines.sort();
-        lines
-    }
-}
+use crate::support::Site;
 
 #[test]
 fn a_fatal_error_leads_each_host_into_its_own_rescue() {

@@ -1,5 +1,6 @@
 //! Runs playbooks on this machine: what came of them, task by task.
 
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,5 +127,48 @@ impl Playing<'_> {
             told.events.push(event);
         }
         (told, ended)
+    }
+}
+
+/// Files of a playbook's directory, and a run of its `play.yml`.
+pub struct Site(tempfile::TempDir);
+
+impl Site {
+    pub fn new(files: &[(&str, &str)]) -> Site {
+        let site = Site(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            let path = site.0.path().join(name);
+            fs::create_dir_all(path.parent().unwrap_or(Path::new("/"))).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        site
+    }
+
+    /// Runs with both windows; what hosts were told to do must be the same.
+    pub fn run(&self, inventory: &str, options: Options) -> Told {
+        let run = |window| {
+            let options = Options { window, ..options.clone() };
+            let directory = self.0.path();
+            Playing { directory, playbook: "play.yml", inventory, extra: Map::new(), options }.run()
+        };
+        let sorted = |told: &Told| {
+            let mut lines = told.lines();
+            lines.sort();
+            lines
+        };
+        let full = run(Options::default().window);
+        assert_eq!(sorted(&full), sorted(&run(1)), "the window changes nothing");
+        full
+    }
+
+    /// A file of the directory.
+    pub fn path(&self, name: &str) -> String {
+        self.0.path().join(name).to_string_lossy().into_owned()
+    }
+
+    pub fn lines(&self, inventory: &str) -> Vec<String> {
+        let mut lines = self.run(inventory, Options::default()).lines();
+        lines.sort();
+        lines
     }
 }

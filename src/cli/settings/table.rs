@@ -171,6 +171,13 @@ pub const SETTINGS: &[Setting] = &[
         "Roles keep their variables to themselves, unless `public` says otherwise",
     ),
     honoured(
+        "localhost_warning",
+        DEFAULTS,
+        &["ANSIBLE_LOCALHOST_WARNING"],
+        "true",
+        "Warn if there is no host but the controller itself",
+    ),
+    honoured(
         "force_handlers",
         DEFAULTS,
         &["ANSIBLE_FORCE_HANDLERS"],
@@ -389,13 +396,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("deprecation_warnings", DEFAULTS, &["ANSIBLE_DEPRECATION_WARNINGS"], "Old words are accepted silently"),
     ignored("system_warnings", DEFAULTS, &["ANSIBLE_SYSTEM_WARNINGS"], "There are no such warnings"),
     ignored("command_warnings", DEFAULTS, &["ANSIBLE_COMMAND_WARNINGS"], "There are no such warnings"),
-    honoured(
-        "localhost_warning",
-        DEFAULTS,
-        &["ANSIBLE_LOCALHOST_WARNING"],
-        "true",
-        "Warn if the inventory has no hosts",
-    ),
     ignored("devel_warning", DEFAULTS, &["ANSIBLE_DEVEL_WARNING"], "There is no such warning"),
     ignored(
         "jinja2_extensions",
