@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
 use eval::Evaluator;
 pub use filters::{documentation as filter_documentation, exists as filter_exists};
-pub use lookups::{documentation as lookup_documentation, lookup, lookup_names, refusal as lookup_refusal};
+pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use results::Results;
 pub use search::{SearchPath, expand_home};
@@ -333,10 +333,17 @@ impl Context {
         }
         let template = parse::playbook_text(text.as_str())?;
         let (pieces, value) = Evaluator::new(self, &template.name).template_value(&template)?;
+        let keeps_types = !self.results.is_old();
         Ok(match self.results.of_template(&template, pieces, value) {
-            Value::Str(result) if text.as_str().ends_with('\n') => {
-                Value::from(with_final_newlines(text.as_str(), result.as_str().to_owned()))
+            // a lone expression has the type that it gives
+            Value::Str(result)
+                if keeps_types && !template.is_lone_expression() && literal(result.as_str()).is_some() =>
+            {
+                let result = with_final_newlines_of(text, result);
+                let spelled = literal(&result).unwrap_or_default();
+                Value::Str(Text::spelling(result, spelled))
             }
+            Value::Str(result) if text.as_str().ends_with('\n') => Value::from(with_final_newlines_of(text, result)),
             result => result,
         })
     }
@@ -477,6 +484,12 @@ pub fn literal(text: &str) -> Option<Value> {
         return None;
     }
     parse::literal(text)
+}
+
+/// The result with its final newlines, if the text of the template has some.
+fn with_final_newlines_of(template: &Text, result: Text) -> String {
+    let result = result.as_str().to_owned();
+    if template.as_str().ends_with('\n') { with_final_newlines(template.as_str(), result) } else { result }
 }
 
 /// As many newlines at the end as the template has: those after a final block tag are kept too.

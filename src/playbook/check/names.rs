@@ -6,8 +6,8 @@ use super::missing::{AllMissing, Lack};
 use crate::error::Error;
 use crate::source::{Place, Source};
 use crate::template::{
-    Kind, NameKind, SearchPath, UsedName, filter_documentation, filter_exists, lookup_names, lookup_refusal,
-    names_used, names_used_in_file, test_documentation, test_exists,
+    Kind, NameKind, SearchPath, UsedName, filter_documentation, filter_exists, lookup_names, names_used,
+    names_used_in_file, test_documentation, test_exists,
 };
 use crate::value::Value;
 use crate::yaml::Node;
@@ -113,10 +113,9 @@ pub(super) fn unknown(used: &UsedName, search: &SearchPath, place: &Place) -> Er
         NameKind::Test => {
             Error::input(format!("there is no test `{name}`")).at(place).suggest(bare, names(test_documentation()))
         }
-        NameKind::Lookup => match lookup_refusal(name) {
-            Some(hint) => Error::input(format!("the lookup `{name}` is not supported")).at(place).hint(hint),
-            None => Error::input(format!("there is no lookup `{name}`")).at(place).suggest(bare, lookup_names()),
-        },
+        NameKind::Lookup => {
+            Error::input(format!("there is no lookup `{name}`")).at(place).suggest(bare, lookup_names())
+        }
     }
 }
 
