@@ -199,7 +199,10 @@ impl Builder {
                 Some((before, after)) if Arc::ptr_eq(before, own) => *own = Arc::clone(after),
                 _ => {
                     let before = Arc::clone(own);
-                    Arc::make_mut(own).extend(vars.iter().map(|(name, value)| (name.clone(), value.clone())));
+                    let own_vars = Arc::make_mut(own);
+                    for (name, value) in vars {
+                        insert(own_vars, name.clone(), value.clone(), self.merges_maps);
+                    }
                     last = is_range.then(|| (before, Arc::clone(own)));
                 }
             }
