@@ -143,7 +143,17 @@ impl Loader<'_> {
             return None;
         };
         self.keep(keywords::check_value(keyword.name, keyword.holds, value))?;
+        self.say_if_without_effect(keyword, key, value);
         Some(keyword)
+    }
+
+    /// Says once that a keyword is taken and does nothing.
+    pub fn say_if_without_effect(&self, keyword: &keywords::Keyword, key: &Node, value: &Node) {
+        let is_off = value.is_null() || value.as_str() == Some("never");
+        if let Some(why) = keyword.no_effect.filter(|_| !is_off) {
+            let message = format!("`{}` has no effect here: {why}", keyword.name);
+            self.options.warn_once(Error::input(message).at(&key.place));
+        }
     }
 }
 

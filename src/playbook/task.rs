@@ -136,6 +136,7 @@ impl Loader<'_> {
             if self.keep(keywords::check_value(keyword.name, keyword.holds, value)).is_none() {
                 continue;
             }
+            self.say_if_without_effect(keyword, key, value);
             match keyword.name {
                 "loop" => loops.push((key, value)),
                 "loop_control" => control = self.loop_control(value),
