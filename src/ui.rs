@@ -189,6 +189,10 @@ impl Ui {
 
     /// Something doubtful in a file, with its place.
     pub fn doubt(&mut self, doubt: &Error) {
+        if doubt.places().is_empty() && doubt.hints().is_empty() && doubt.others().is_empty() {
+            self.warning(doubt.message());
+            return;
+        }
         let text = render(doubt, Level::WARNING, self.err.colour, self.columns);
         if self.warned.insert(text.clone()) {
             self.out.flush();

@@ -167,10 +167,18 @@ impl Value {
             Value::Int(number) => *number != 0,
             Value::Big(_) => true,
             Value::Float(number) => *number != 0.0,
-            Value::Str(text) => !text.as_str().is_empty(),
+            Value::Str(text) => text.spelled().map_or(!text.as_str().is_empty(), Value::is_truthy),
             Value::List(items) => !items.is_empty(),
             Value::Map(map) => !map.is_empty(),
             Value::Object(object) => !object.keys().is_empty(),
+        }
+    }
+
+    /// The value itself; of a text that was made to spell a list or map, that.
+    pub fn spelled(&self) -> &Value {
+        match self {
+            Value::Str(text) => text.spelled().unwrap_or(self),
+            _ => self,
         }
     }
 

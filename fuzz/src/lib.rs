@@ -48,6 +48,7 @@ pub fn context() -> Context {
 /// True for a text that asks for hashing on purpose slow, or for numbers and widths beyond three digits: each such step
 /// is bounded, but takes longer than a fuzzer should wait.
 pub fn is_costly(text: &str) -> bool {
-    let digits = text.as_bytes().windows(5).any(|window| window.iter().all(|byte| byte.is_ascii_digit() || *byte == b'_'));
+    let digits =
+        text.as_bytes().windows(5).any(|window| window.iter().all(|byte| byte.is_ascii_digit() || *byte == b'_'));
     digits || text.contains("password_hash") || text.contains("vault") || text.contains("crypt")
 }

@@ -37,7 +37,7 @@ const GOOD: u8 = 0;
 pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Result<u8> {
     let keyring = Arc::new(session.keyring(&args.variables.vault)?);
     let extra = Arc::new(extra_vars::parse(&args.variables.extra_vars, &keyring, session.merges_maps()?)?);
-    let load = session.load_options(&extra, Arc::clone(&keyring));
+    let load = session.load_options(&extra, Arc::clone(&keyring))?;
     let mut survey = Survey::new(load.clone(), TagSelection::default());
     wrong.into_iter().for_each(|error| survey.error(error));
     let here = [".".to_owned()];

@@ -31,7 +31,7 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ui::{Colour, Ui};
 use session::Session;
 use settings::{Settings, Surroundings};
@@ -184,11 +184,6 @@ fn log() {
     let filter = tracing_subscriber::EnvFilter::new(filter);
     // there is no other subscriber in this process
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-}
-
-/// The error for something that is named, understood, and not there yet.
-fn not_yet(what: &str) -> Error {
-    Error::usage(format!("{what} is not supported yet"))
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
 /// Runs the playbooks; what is recorded of it, and how, is given.
 pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
+    session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
         [] => session.settings.text(key).into_iter().collect(),
@@ -72,6 +73,7 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
     options.tags = set_tags(&args.tags, "run");
     options.skip_tags = set_tags(&args.skip_tags, "skip");
     options.force_handlers |= args.force_handlers;
+    options.flush_cache = args.hosts.flush_cache;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let playbooks = load(session, &args.playbooks, &fleet)?;
     let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));

@@ -9,10 +9,11 @@ use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
 use super::journal::Recording;
-use super::settings::{Settings, Surroundings};
+use super::settings::{Settings, Surroundings, constants};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
+use crate::engine::fact_cache::FactCache;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
@@ -25,7 +26,7 @@ use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
 use crate::template::Results;
 use crate::ui::Ui;
-use crate::value::Map;
+use crate::value::{Map, Value};
 use crate::vars::RunVars;
 use crate::vault::Keyring;
 use crate::yaml::{self, DuplicateKeys};
@@ -90,7 +91,7 @@ impl Session {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let load = self.load_options(&extra, keyring);
+        let load = self.load_options(&extra, keyring)?;
         Ok(Fleet { inventory, limit, sources, reload, extra, load })
     }
 
@@ -104,15 +105,46 @@ impl Session {
     }
 
     /// Where playbooks and roles are looked for, as settings say.
-    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        LoadOptions {
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> Result<LoadOptions> {
+        let settings = &self.settings;
+        let paths = |key| settings.paths(key, ':', &self.surroundings);
+        let has_old_name = !settings.is_set("collections_path") && settings.is_set("collections_paths");
+        Ok(LoadOptions {
             roles_path: paths("roles_path"),
-            collections_path: paths("collections_path"),
+            collections_path: paths(if has_old_name { "collections_paths" } else { "collections_path" }),
+            play_defaults: Arc::new(self.play_defaults()?),
             extra_vars: Arc::clone(extra),
+            private_role_vars: self
+                .settings
+                .is_set("private_role_vars")
+                .then(|| self.settings.flag("private_role_vars").unwrap_or(false)),
             keyring,
             ..LoadOptions::default()
+        })
+    }
+
+    /// What the settings say in place of plays that do not say it.
+    fn play_defaults(&self) -> Result<Vec<(&'static str, Value)>> {
+        let settings = &self.settings;
+        let mut defaults = Vec::new();
+        for name in ["any_errors_fatal", "no_log"] {
+            if settings.is_set(name) {
+                defaults.push((name, Value::Bool(settings.flag(name)?)));
+            }
         }
+        for (setting, keyword) in
+            [("task_timeout", "timeout"), ("remote_port", "port"), ("gather_timeout", "gather_timeout")]
+        {
+            if settings.is_set(setting) {
+                defaults.push((keyword, Value::from(settings.number(setting)? as usize)));
+            }
+        }
+        for name in ["become_exe", "become_flags", "fact_path", "gather_subset"] {
+            if let Some(text) = settings.text(name) {
+                defaults.push((name, Value::from(text)));
+            }
+        }
+        Ok(defaults)
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
@@ -153,7 +185,14 @@ impl Session {
             self.ui.doubt(warning);
         }
         if inventory.hosts().next().is_none() {
-            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            if missing.len() == sources.len() {
+                self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            } else if flag("localhost_warning")? {
+                self.ui.warning(
+                    "provided hosts list is empty, only localhost is available. Note that the implicit localhost does \
+                     not match 'all'",
+                );
+            }
         }
         let paths = sources
             .iter()
@@ -162,7 +201,8 @@ impl Session {
             )
             .collect();
         let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
-        let reload: Reload = Box::new(move || inventory::load_with(&sources, &extra, &keyring));
+        let merges_maps = self.merges_maps()?;
+        let reload: Reload = Box::new(move || inventory::load_merging(&sources, &extra, &keyring, merges_maps));
         Ok((inventory, paths, reload))
     }
 
@@ -217,6 +257,9 @@ impl Session {
             },
             limit,
             gathering,
+            inject_facts: settings.flag("inject_facts_as_vars")?,
+            fact_cache: self.fact_cache()?,
+            flush_cache: false,
             free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
@@ -224,6 +267,28 @@ impl Session {
             records: None,
         };
         Ok(options)
+    }
+
+    /// Where facts are kept between runs.
+    fn fact_cache(&self) -> Result<Option<FactCache>> {
+        let settings = &self.settings;
+        let plugin = settings.text("fact_caching").unwrap_or_default();
+        match plugin.rsplit('.').next().unwrap_or_default() {
+            "jsonfile" => {}
+            // nothing is kept in databases and the like
+            _ => return Ok(None),
+        }
+        let mut directories = settings.paths("fact_caching_connection", '\0', &self.surroundings);
+        let Some(directory) = directories.pop() else {
+            return Err(Error::input("`fact_caching = jsonfile` needs a directory")
+                .hint("name it by `fact_caching_connection`, or by ANSIBLE_CACHE_PLUGIN_CONNECTION"));
+        };
+        let seconds = settings.number("fact_caching_timeout")?;
+        Ok(Some(FactCache {
+            directory,
+            prefix: settings.text("fact_caching_prefix").unwrap_or_default(),
+            timeout: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        }))
     }
 
     fn connection(&self, reach: &ConnectionArgs) -> Result<ConnectionDefaults> {
@@ -274,6 +339,22 @@ impl Session {
             host_key_checking,
             timeout: Duration::from_secs(seconds.max(1)),
         })
+    }
+
+    /// Says at `-v` which options of Ansible were taken without effect, and why.
+    pub fn say_what_has_no_effect(&mut self, run: &RunArgs, reach: &ConnectionArgs) {
+        if self.verbosity == 0 {
+            return;
+        }
+        for (given, option, why) in [
+            (!run.module_path.is_empty(), "--module-path", "modules in Python cannot run"),
+            (reach.scp_extra_args.is_some(), "--scp-extra-args", "files travel over the connection itself"),
+            (reach.sftp_extra_args.is_some(), "--sftp-extra-args", "files travel over the connection itself"),
+        ] {
+            if given {
+                self.ui.note(&format!("`{option}` is ignored: {why}"), crate::ui::Style::Quiet);
+            }
+        }
     }
 
     /// Asks for passwords, or reads their files. To be done last: nobody wants to type one for nothing.
@@ -340,10 +421,12 @@ impl Session {
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
+            inject_facts: options.inject_facts,
             extra: fleet.extra,
             magic,
             warnings: Default::default(),
             merges_maps: self.merges_maps()?,
+            settings: Arc::new(constants::values(&self.settings, &self.surroundings)?),
             results: match self.settings.is_set("jinja2_native") {
                 false => Results::Typed,
                 true if self.settings.flag("jinja2_native")? => Results::Spelled,

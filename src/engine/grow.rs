@@ -624,7 +624,7 @@ pub(super) fn task_info(task: &Arc<Task>, scope: &TaskScope) -> Arc<TaskInfo> {
         None => action.clone(),
     };
     let name = match &task.role {
-        Some(role) => format!("{} : {own}", role.name),
+        Some(role) => format!("{} : {own}", role.full_name()),
         None => own,
     };
     Arc::new(TaskInfo { name, action, place: task.place.clone(), is_handler: task.is_handler, included: None })

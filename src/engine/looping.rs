@@ -33,7 +33,7 @@ fn items(looping: &Loop, context: &Context) -> Result<Vec<Value>, Failure> {
             looping.terms.place
         ))),
         Some(lookup) => Ok(template::lookup(context, lookup, terms)?),
-        None => match terms {
+        None => match terms.spelled() {
             Value::List(items) => Ok(items.to_vec()),
             Value::Undefined(reason) => Err(Failure::new(reason.to_string())),
             other => Err(Failure::new(format!(

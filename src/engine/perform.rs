@@ -101,14 +101,16 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     }
     let settings = Settings {
         background,
-        check: reach.optional_flag("check_mode", &task.settings.check_mode)?.unwrap_or(options.check),
-        diff: reach.optional_flag("diff", &task.settings.diff)?.unwrap_or(options.diff),
-        no_log: reach.flag("no_log", &task.settings.no_log)?,
+        time_limit: timeout,
+        check: reach.optional_flag("check_mode")?.unwrap_or(options.check),
+        diff: reach.optional_flag("diff")?.unwrap_or(options.diff),
+        no_log: reach.flag("no_log")?,
         verbosity: options.verbosity,
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
         records: options.records.clone(),
+        target: if module.bare_name() == "synchronize" { Some(Arc::new(reach.target()?)) } else { None },
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
@@ -120,8 +122,8 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         settings: Arc::new(settings),
         identity: reach.identity()?,
         register,
-        ignore_errors: reach.flag("ignore_errors", &task.settings.ignore_errors)?,
-        ignore_unreachable: reach.flag("ignore_unreachable", &task.settings.ignore_unreachable)?,
+        ignore_errors: reach.flag("ignore_errors")?,
+        ignore_unreachable: reach.flag("ignore_unreachable")?,
         retry,
         timeout,
         scope,
@@ -362,15 +364,18 @@ async fn run_module(call: &Call, host: &Host) -> Result<Outcome, Failure> {
     let modules::Action::Module(run) = call.module.action else {
         return Err(Failure::new(format!("`{}` cannot be used here", call.module.bare_name())));
     };
-    match call.timeout {
-        None => run(invocation).await,
-        Some(limit) => tokio::time::timeout(limit, run(invocation)).await.unwrap_or_else(|_| {
-            Err(Failure::new(format!(
-                "The {} action failed to execute in the expected time frame ({}) and was terminated",
-                call.module.bare_name(),
-                limit.as_secs()
-            ))
-            .with("timedout", object([("period", Value::from(limit.as_secs() as i64))])))
-        }),
+    let Some(limit) = call.timeout else { return run(invocation).await };
+    // its time begins when everything before it has ended
+    host.turn().await?;
+    let begun = std::time::Instant::now();
+    match tokio::time::timeout(limit, run(invocation)).await {
+        // while a host works, nobody looks at the clock
+        Ok(ended) if begun.elapsed() < limit => ended,
+        _ => Err(Failure::new(format!(
+            "The {} action failed to execute in the expected time frame ({}) and was terminated",
+            call.module.bare_name(),
+            limit.as_secs()
+        ))
+        .with("timedout", object([("period", Value::from(limit.as_secs() as i64))]))),
     }
 }

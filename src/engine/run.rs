@@ -51,6 +51,7 @@ pub async fn run_plays(
     playbooks: &[usize],
     limit: Option<&HashSet<HostId>>,
 ) -> Result<()> {
+    recall_facts(run)?;
     for (index, play) in plays.iter().enumerate() {
         run.replace_inventory(|inventory| inventory.set_playbook_directory(&play.directory));
         if !run_play(run, play, index as u32, limit).await? {
@@ -64,6 +65,22 @@ pub async fn run_plays(
         let counters = lane.counters().await;
         run.tell(Event::HostCost { host: lane.target.name.as_str().into(), counters });
         lane.close().await;
+    }
+    Ok(())
+}
+
+/// Reads the facts that runs before have kept, or forgets them.
+fn recall_facts(run: &Run) -> Result<()> {
+    let Some(cache) = &run.options.fact_cache else { return Ok(()) };
+    let inventory = run.inventory();
+    let localhost = inventory.find_host("localhost");
+    for id in inventory.hosts().map(|(id, _)| id).chain(localhost) {
+        let name = &inventory.host(id).name;
+        if run.options.flush_cache {
+            cache.forget(name)?;
+        } else if let Some(facts) = cache.load(name) {
+            run.fleet.remember(id, facts);
+        }
     }
     Ok(())
 }
@@ -409,7 +426,14 @@ async fn run_batch(
     }
     run.tell(Event::BatchEnded { play: index, batch: number });
     for host in &hosts {
+        let before = run.fleet.settled(*host);
         run.fleet.settle(*host);
+        let after = run.fleet.settled(*host);
+        if let Some(cache) = &run.options.fact_cache
+            && before.facts != after.facts
+        {
+            cache.save(&inventory.host(*host).name, &after)?;
+        }
     }
     for message in run.vars.warnings.take() {
         run.tell(Event::Warning(message));
@@ -487,7 +511,7 @@ fn gathers_facts(play: &PlayRun, scope: &TaskScope) -> Result<bool> {
         (Some(asked), _) => asked,
         (None, Gathering::Implicit) => true,
         (None, Gathering::Explicit) => false,
-        (None, Gathering::Smart) => scope.runtime.facts.is_empty(),
+        (None, Gathering::Smart) => !scope.runtime.facts.contains_key("module_setup"),
     })
 }
 

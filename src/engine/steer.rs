@@ -91,6 +91,10 @@ impl Walker {
             Steer::ClearFacts => {
                 Arc::make_mut(&mut self.runtime).clear_facts();
                 self.play.run.fleet.clear_facts(self.host);
+                let forgotten = self.play.run.options.fact_cache.as_ref().map(|cache| cache.forget(&self.view.name));
+                if let Some(Err(error)) = forgotten {
+                    self.play.run.tell(Event::Warning(error.to_string()));
+                }
             }
             Steer::Stats { data, per_host, aggregate } => {
                 let host = per_host.then(|| Arc::clone(&self.view.name));

@@ -263,6 +263,16 @@ impl Inventory {
         Ok(layers)
     }
 
+    /// The variables of a group by itself: of the inventory, then of `group_vars/`.
+    pub fn group_layers(&self, id: GroupId) -> Result<Vec<Arc<Map>>> {
+        let group = self.group(id);
+        let mut layers = vec![Arc::clone(&group.vars)];
+        for directory in self.beside_inventory.iter().chain(&self.beside_playbook) {
+            layers.extend(directory.vars(Kind::Group, &group.name)?.iter().cloned());
+        }
+        Ok(layers)
+    }
+
     /// Adds a host, or variables and groups to one that exists (the module `add_host`). True if that changed
     /// anything.
     pub fn add_host(&mut self, name: &str, vars: Map, groups: &[&str]) -> bool {

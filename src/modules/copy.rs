@@ -101,7 +101,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 }
 
 /// What opens encrypted sources; `None` if they are copied as they are.
-pub(super) fn keyring<'a>(args: &Args, context: &'a Context) -> Option<&'a Keyring> {
+pub fn keyring<'a>(args: &Args, context: &'a Context) -> Option<&'a Keyring> {
     args.bool("decrypt").then_some(&*context.keyring)
 }
 

@@ -86,6 +86,7 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
             }
         }
     }
+    super::set_fact::warn_of_reserved_names(&variables, context);
     let names: Vec<Value> = files.iter().map(|file| absolute(file).to_string_lossy().into_owned().into()).collect();
     Ok(Outcome::ok()
         .with("ansible_facts", variables.clone())

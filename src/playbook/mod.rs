@@ -208,6 +208,8 @@ pub struct LoopControl {
 /// tags, environments and variables of all levels add up. All unrendered.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// What is around, for keywords whose value is omitted.
+    pub around: Option<Arc<Settings>>,
     /// All must be true; outermost first.
     pub when: Vec<Written>,
     pub tags: Vec<Written>,

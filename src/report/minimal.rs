@@ -7,7 +7,7 @@ use crate::ui::{Style, Ui};
 use crate::value::Value;
 
 /// Modules whose output is shown as it is.
-const COMMANDS: &[&str] = &["command", "shell", "raw"];
+pub(super) const COMMANDS: &[&str] = &["command", "shell", "raw"];
 
 /// The report of one result after the other.
 pub struct Minimal {

@@ -7,6 +7,7 @@ pub mod diff;
 mod json;
 mod jsonl;
 mod minimal;
+mod oneline;
 mod order;
 mod recap;
 #[cfg(test)]
@@ -92,9 +93,15 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "minimal",
-        callbacks: &["minimal", "ansible.builtin.minimal", "oneline", "ansible.builtin.oneline"],
+        callbacks: &["minimal", "ansible.builtin.minimal"],
         summary: "the text of `ansible`: host, result, nothing else",
         new: |look| Box::new(minimal::Minimal::new(look)),
+    },
+    Format {
+        name: "oneline",
+        callbacks: &["oneline", "ansible.builtin.oneline"],
+        summary: "the text of `ansible --one-line`: each result on one line",
+        new: |look| Box::new(oneline::OneLine::new(look)),
     },
     Format {
         name: "json",

@@ -195,7 +195,7 @@ impl<'a> Call<'a> {
     /// An argument that must be a list.
     pub fn list(&self, index: usize) -> Result<&[Value]> {
         let value = self.required(index)?;
-        value.as_list().ok_or_else(|| self.wrong(index, "a list", value))
+        value.spelled().as_list().ok_or_else(|| self.wrong(index, "a list", value))
     }
 
     /// An argument that must be a map; objects are read whole.
@@ -244,7 +244,7 @@ pub fn check_defined(value: &Value) -> Result<()> {
 
 /// Python's iteration: the elements of a list, the keys of a map, the characters of a text.
 pub fn iterate(value: &Value) -> Result<Vec<Value>> {
-    match value {
+    match value.spelled() {
         Value::List(items) => Ok(items.to_vec()),
         Value::Map(map) => Ok(map.keys().cloned().collect()),
         Value::Object(object) if object.describe().is_none() => {
@@ -260,7 +260,7 @@ pub fn iterate(value: &Value) -> Result<Vec<Value>> {
 
 /// The value as a map if it is one.
 pub fn as_map(value: &Value) -> Result<Option<Cow<'_, Map>>> {
-    match value {
+    match value.spelled() {
         Value::Map(map) => Ok(Some(Cow::Borrowed(map))),
         Value::Object(object) if object.describe().is_none() => Ok(Some(Cow::Owned(object_map(object.as_ref())?))),
         _ => Ok(None),
@@ -318,6 +318,7 @@ pub fn check_defined_loosely(value: &Value) -> Result<()> {
 
 /// `value[key]`, else the attribute of that name; undefined if there is neither.
 pub fn get_item(context: &Context, value: &Value, key: &Value) -> Result<Value> {
+    let value = value.spelled();
     let found = match (value, key) {
         (Value::Undefined(_), _) => return Ok(value.clone()),
         (Value::Map(map), key) => map.get(key).cloned(),

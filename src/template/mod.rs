@@ -37,10 +37,15 @@ pub use results::Results;
 pub use search::{SearchPath, expand_home};
 pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
+pub use used::{NameKind, UsedName, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
+
+/// What is said of a variable that hides a function of templates; `None` if it hides none.
+pub fn reserved_name(name: &str) -> Option<String> {
+    globals::find(name).map(|_| format!("Found variable using reserved name: {name}"))
+}
 
 /// Where a template finds its variables. Values are raw: text in them that is a template
 /// is rendered by whoever uses it (see [`Value::has_templates`]).
@@ -77,6 +82,8 @@ pub struct Context {
     pub keyring: Arc<Keyring>,
     /// What templates of playbooks give.
     pub results: Results,
+    /// The settings of the run by Ansible's names, for the lookup `config`.
+    pub settings: Arc<Map>,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
@@ -146,6 +153,7 @@ impl Context {
             file_kind: "files",
             keyring: Arc::default(),
             results: Results::default(),
+            settings: Arc::default(),
             trail: None,
             rendered: None,
             from_data: false,
@@ -287,6 +295,11 @@ impl Context {
         Context { results, ..self.clone() }
     }
 
+    /// The same with settings of the run.
+    pub fn with_settings(&self, settings: Arc<Map>) -> Context {
+        Context { settings, ..self.clone() }
+    }
+
     /// The value with all templates in it rendered; those within it that use what is undefined become undefined.
     pub fn value_with_undefined(&self, raw: &Value) -> Result<Value> {
         self.fresh().render_within(raw.clone())
@@ -320,10 +333,17 @@ impl Context {
         }
         let template = parse::playbook_text(text.as_str())?;
         let (pieces, value) = Evaluator::new(self, &template.name).template_value(&template)?;
+        let keeps_types = !self.results.is_old();
         Ok(match self.results.of_template(&template, pieces, value) {
-            Value::Str(result) if text.as_str().ends_with('\n') => {
-                Value::from(with_final_newlines(text.as_str(), result.as_str().to_owned()))
+            // a lone expression has the type that it gives
+            Value::Str(result)
+                if keeps_types && !template.is_lone_expression() && literal(result.as_str()).is_some() =>
+            {
+                let result = with_final_newlines_of(text, result);
+                let spelled = literal(&result).unwrap_or_default();
+                Value::Str(Text::spelling(result, spelled))
             }
+            Value::Str(result) if text.as_str().ends_with('\n') => Value::from(with_final_newlines_of(text, result)),
             result => result,
         })
     }
@@ -464,6 +484,12 @@ pub fn literal(text: &str) -> Option<Value> {
         return None;
     }
     parse::literal(text)
+}
+
+/// The result with its final newlines, if the text of the template has some.
+fn with_final_newlines_of(template: &Text, result: Text) -> String {
+    let result = result.as_str().to_owned();
+    if template.as_str().ends_with('\n') { with_final_newlines(template.as_str(), result) } else { result }
 }
 
 /// As many newlines at the end as the template has: those after a final block tag are kept too.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Value;
+
 /// A string, and what is to be done with it before it is used.
 #[derive(Clone)]
 pub struct Text {
@@ -23,6 +25,8 @@ enum Nature {
     Kept {
         of_lookup: bool,
     },
+    /// The text spells this list or map.
+    Spelling(Arc<Value>),
 }
 
 impl Text {
@@ -69,11 +73,26 @@ impl Text {
         matches!(self.nature, Nature::Kept { .. })
     }
 
-    /// Ansible's name, before 2.19, of the type of a text that stays text.
-    pub fn kept_type_name(&self) -> Option<&'static str> {
+    /// The name that Ansible before 2.19 has for the type of a text of a sort of its own.
+    pub fn old_type_name(&self) -> Option<&'static str> {
         match self.nature {
+            Nature::Opened(_) => Some("AnsibleVaultEncryptedUnicode"),
             Nature::Kept { of_lookup: true } => Some("NativeJinjaUnsafeText"),
             Nature::Kept { of_lookup: false } => Some("NativeJinjaText"),
+            _ => None,
+        }
+    }
+
+    /// What a template gave that has a list or map written around it, as in `[{{ a }}, {{ b }}]`: to whoever wants a text
+    /// it is this text, to whoever wants a list or map it is that value, as all such results were before Ansible 2.19.
+    pub fn spelling(text: impl Into<Arc<str>>, value: Value) -> Self {
+        Text { text: text.into(), nature: Nature::Spelling(Arc::new(value)) }
+    }
+
+    /// The list or map that the text spells, if it was made to.
+    pub fn spelled(&self) -> Option<&Value> {
+        match &self.nature {
+            Nature::Spelling(value) => Some(value),
             _ => None,
         }
     }
@@ -101,14 +120,14 @@ impl Text {
         match &self.nature {
             Nature::Sealed(_) => Some(&self.text),
             Nature::Opened(envelope) => Some(envelope),
-            Nature::Data | Nature::Written | Nature::Template | Nature::Kept { .. } => None,
+            Nature::Data | Nature::Written | Nature::Template | Nature::Kept { .. } | Nature::Spelling(_) => None,
         }
     }
 
-    /// The same text as data that is not templated; what is sealed stays so.
+    /// The same text as plain data; what is sealed stays so, and what spells a value goes on to.
     pub(super) fn into_data(self) -> Text {
         match self.nature {
-            Nature::Sealed(_) | Nature::Kept { .. } | Nature::Written => self,
+            Nature::Sealed(_) | Nature::Spelling(_) | Nature::Kept { .. } | Nature::Written => self,
             _ => Text { nature: Nature::Data, ..self },
         }
     }

@@ -21,6 +21,10 @@ pub struct RunVars {
     pub merges_maps: bool,
     /// What templates give (`jinja2_native`).
     pub results: Results,
+    /// Facts are variables too, not only within `ansible_facts`.
+    pub inject_facts: bool,
+    /// The settings of the run by Ansible's names.
+    pub settings: Arc<Map>,
     /// Opens what is encrypted with Ansible Vault.
     pub keyring: Arc<Keyring>,
 }
@@ -93,7 +97,10 @@ impl TaskScope {
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
         let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone());
-        context.with_keyring(Arc::clone(&self.run.keyring)).with_results(self.run.results)
+        context
+            .with_keyring(Arc::clone(&self.run.keyring))
+            .with_results(self.run.results)
+            .with_settings(Arc::clone(&self.run.settings))
     }
 
     /// Where this task's files are looked for.
@@ -220,6 +227,9 @@ impl TaskScope {
     /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
     fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let whole = name == "ansible_facts";
+        if !whole && name != "ansible_local" && !self.run.inject_facts {
+            return Ok(None);
+        }
         let Some(bare) = name.strip_prefix("ansible_") else { return self.own_fact(name) };
         if is_about_connection(name) {
             return Ok(None);
@@ -445,19 +455,21 @@ impl Scope for TaskScope {
         add(&self.host.magic);
         add(&self.play.magic);
         add(&self.run.magic);
-        let mut add_facts = |facts: &Map| {
-            names.extend(facts.keys().map(|key| {
-                let name = key.to_text();
-                if name.starts_with("ansible_") { name.into_owned() } else { format!("ansible_{name}") }
-            }));
-        };
-        add_facts(&self.runtime.facts);
-        for delta in &self.ahead {
-            if let Delta::Known(additions) = delta.as_ref() {
-                additions.facts.iter().for_each(&mut add_facts);
+        if self.run.inject_facts {
+            let mut add_facts = |facts: &Map| {
+                names.extend(facts.keys().map(|key| {
+                    let name = key.to_text();
+                    if name.starts_with("ansible_") { name.into_owned() } else { format!("ansible_{name}") }
+                }));
+            };
+            add_facts(&self.runtime.facts);
+            for delta in &self.ahead {
+                if let Delta::Known(additions) = delta.as_ref() {
+                    additions.facts.iter().for_each(&mut add_facts);
+                }
             }
+            names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
         }
-        names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
         names.insert("ansible_facts".to_owned());
         names.into_iter().collect()
     }

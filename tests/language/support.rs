@@ -104,6 +104,8 @@ impl Playing<'_> {
             keyring: Arc::default(),
             merges_maps: false,
             results: Default::default(),
+            inject_facts: self.options.inject_facts,
+            settings: Default::default(),
         });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));

@@ -1,5 +1,6 @@
 //! What `ansible.cfg` and the environment set. The command line stands above both.
 
+pub mod constants;
 pub mod file;
 pub mod table;
 

@@ -176,7 +176,7 @@ fn end(call: &Call<'_>, last: bool) -> Result<Value> {
 }
 
 fn length(call: &Call<'_>) -> Result<Value> {
-    Ok(Value::from(match call.value()? {
+    Ok(Value::from(match call.value()?.spelled() {
         Value::Str(text) => text.as_str().chars().count(),
         Value::List(items) => items.len(),
         Value::Map(map) => map.len(),
@@ -190,7 +190,7 @@ fn length(call: &Call<'_>) -> Result<Value> {
 }
 
 fn reverse(call: &Call<'_>) -> Result<Value> {
-    if let Value::Str(text) = call.value()? {
+    if let Value::Str(text) = call.value()?.spelled() {
         return Ok(Value::from(text.as_str().chars().rev().collect::<String>()));
     }
     let mut items = call.items()?;

@@ -80,7 +80,7 @@ fn ternary(call: &Call<'_>) -> Result<Value> {
 
 fn type_debug(call: &Call<'_>) -> Result<Value> {
     Ok(Value::from(match call.value()? {
-        Value::Str(text) => text.kept_type_name().unwrap_or("str"),
+        Value::Str(text) if call.context.results.is_old() => text.old_type_name().unwrap_or("str"),
         other => other.type_name(),
     }))
 }

@@ -51,7 +51,7 @@ pub static LOOKUPS: &[Lookup] = &[
 fn flattened_once(items: &[Value]) -> Vec<Value> {
     let mut out = Vec::new();
     for item in items {
-        match item {
+        match item.spelled() {
             Value::List(inner) => out.extend(inner.iter().cloned()),
             other => out.push(other.clone()),
         }

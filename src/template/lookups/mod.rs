@@ -1,6 +1,7 @@
 //! Lookups (`lookup('…')`, `query('…')`, `with_…`): one table a theme.
 
 mod commands;
+mod config;
 mod csvfile;
 mod files;
 mod hosts;
@@ -11,6 +12,7 @@ mod sequence;
 #[cfg(test)]
 mod tests;
 mod variables;
+mod web;
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -28,23 +30,19 @@ static TABLES: &[&[Lookup]] = &[
     lists::LOOKUPS,
     sequence::LOOKUPS,
     variables::LOOKUPS,
+    config::LOOKUPS,
     files::LOOKUPS,
     ini::LOOKUPS,
     csvfile::LOOKUPS,
     commands::LOOKUPS,
     password::LOOKUPS,
     hosts::LOOKUPS,
+    web::LOOKUPS,
 ];
 
 /// The tables of the lookups that look at the controller's files.
 static OF_CONTROLLER: &[&[Lookup]] =
-    &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS];
-
-/// Lookups of Ansible that are refused, with the reason.
-const REFUSED: &[(&str, &str)] = &[
-    ("url", "fetch it with the `uri` or `get_url` module in a task delegated to localhost"),
-    ("config", "trimtab has no such settings; write the value as a variable"),
-];
+    &[files::LOOKUPS, ini::LOOKUPS, csvfile::LOOKUPS, commands::LOOKUPS, password::LOOKUPS, web::LOOKUPS];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Lookup> {
     static BY_NAME: LazyLock<HashMap<&'static str, &'static Lookup>> = LazyLock::new(|| {
@@ -73,9 +71,9 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
 
 /// The items of `with_<name>`. The terms are rendered already; what is no list is the only term.
 pub fn lookup(context: &Context, name: &str, terms: Value) -> Result<Vec<Value>> {
-    let terms = match terms {
+    let terms = match terms.spelled() {
         Value::List(items) => items.to_vec(),
-        other => vec![other],
+        other => vec![other.clone()],
     };
     run(context, name, terms, Vec::new()).map(Option::unwrap_or_default).map_err(|(error, _)| error)
 }
@@ -140,14 +138,11 @@ fn run<'n>(
     }
 }
 
-/// The lookup of a name; the error says which name is near, or why there is none.
+/// The lookup of a name; the error says which name is near.
 pub fn find(name: &str) -> Result<&'static Lookup> {
     let short = short_name(name);
     if let Some(lookup) = by_name().get(short) {
         return Ok(lookup);
-    }
-    if let Some((_, hint)) = REFUSED.iter().find(|(refused, _)| *refused == short) {
-        return Err(TemplateError::failed(format!("the lookup `{short}` is not supported: {hint}")));
     }
     let near = crate::error::nearest(short, by_name().keys().copied());
     let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();

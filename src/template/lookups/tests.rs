@@ -86,7 +86,7 @@ fn files_are_found_by_role_and_playbook() {
             ),
             ("lookup('template', 't.j2')", "'-\\n'"),
             ("lookup('template', 't.j2', template_vars=dict(x=5))", "'5\\n'"),
-            ("lookup('url', 'http://x')", "error: the lookup `url` is not supported"),
+            ("lookup('url', 'file:///x')", "error: the lookup `url` failed"),
             ("lookup('fil', 'x')", "error: the lookup plugin 'fil' was not found, did you mean `file`?"),
         ],
     );
