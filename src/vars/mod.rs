@@ -4,6 +4,7 @@ pub mod fleet;
 pub mod precedence;
 pub mod runtime;
 pub mod scope;
+pub mod special;
 
 pub use fleet::{Fleet, Stamp};
 pub use precedence::Level;
