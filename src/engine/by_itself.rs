@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::host::{Failure, FailureKind};
 use crate::playbook::{Task, Written};
-use crate::template::Context;
+use crate::template::{Context, Scope};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
@@ -36,6 +36,15 @@ struct Done {
     diff: bool,
 }
 
+/// `ansible_delegated_vars`: the variables of the host that is delegated to, by its name.
+fn delegated_vars(task: &Task, scope: &TaskScope) -> Option<Value> {
+    let written = task.settings.delegate_to.as_ref()?;
+    let name = scope.context().value(&written.value).ok().filter(|name| !name.is_null() && !scope.is_omitted(name))?;
+    let Some(Value::Object(hosts)) = scope.get("hostvars").ok()? else { return None };
+    let variables = hosts.get(&name).ok()?;
+    Some(Value::map(Map::from_iter([(name, variables.unwrap_or_else(|| Value::map(Map::new())))])))
+}
+
 impl Done {
     fn without_module(result: TaskResult) -> Done {
         Done { result, delegated_to: None, no_log: None, diff: false }
@@ -50,6 +59,9 @@ impl Walker {
         let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
         // where each host goes its own way, none waits for another's turn
         let elsewhere = elsewhere && !self.play.free;
+        // behind it all hosts are in their groups
+        let regroups = !self.play.free
+            && matches!(&task.action, crate::playbook::TaskAction::Module(module) if module.bare_name() == "group_by");
         // no host may still be at the task before one that only so many may run
         let throttled = task.settings.throttle.is_some() && !self.play.free;
         if for_all || elsewhere || throttled || self.play.strict {
@@ -123,7 +135,7 @@ impl Walker {
         if for_all {
             self.play.course.once_done(&position, Arc::new(result));
         }
-        if elsewhere {
+        if elsewhere || regroups {
             self.wait_until_past(&position).await;
         }
     }
@@ -314,7 +326,10 @@ impl Walker {
         label: Option<&str>,
         granted: bool,
     ) -> Option<Done> {
-        let scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
+        let mut scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
+        if let Some(delegated) = delegated_vars(&run.task, &scope) {
+            scope = scope.with_local([("ansible_delegated_vars".into(), delegated)]);
+        }
         let call = match prepare(&run.task, scope.clone(), &self.play.run.options) {
             Prepared::Run(call) => *call,
             Prepared::Done(mut result) => {

@@ -72,6 +72,9 @@ pub fn load_plays(source: &Arc<Source>, options: &LoadOptions) -> Result<Vec<Arc
     loader.finish(plays)
 }
 
+/// The keywords on an import that its plays take over; Ansible takes the others and forgets them.
+const COUNT_ON_IMPORTS: &[&str] = &["name", "tags", "vars", "when"];
+
 /// What the import_playbook around says for all its plays.
 #[derive(Default, Clone)]
 struct Imported {
@@ -144,8 +147,13 @@ impl Loader<'_> {
             if text_of(key) == text_of(action) {
                 continue;
             }
-            if let Some(keyword) = self.keyword(key, value, On::Import) {
+            let Some(keyword) = self.keyword(key, value, On::Import) else { continue };
+            if COUNT_ON_IMPORTS.contains(&keyword.name) {
                 self.take_setting(&mut own, keyword.name, value);
+            } else {
+                let message = format!("`{}` on `{}` has no effect, as with Ansible", keyword.name, text_of(action));
+                self.options
+                    .warn(Error::parse(message).at(&key.place).hint("write it on the plays of the imported playbook"));
             }
         }
         let written = self.written(file);
