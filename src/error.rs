@@ -118,6 +118,13 @@ impl Error {
         Some(first)
     }
 
+    /// The error without those that were found with it.
+    #[must_use]
+    pub fn alone(mut self) -> Error {
+        self.inner.others.clear();
+        self
+    }
+
     /// Further errors that were found together with this one.
     pub fn others(&self) -> &[Error] {
         &self.inner.others

@@ -9,6 +9,7 @@ pub mod error;
 pub mod facts;
 pub mod host;
 pub mod inventory;
+pub mod journal;
 pub mod modules;
 pub mod playbook;
 pub mod program;

@@ -9,19 +9,29 @@ use std::sync::Arc;
 pub struct Source {
     pub path: PathBuf,
     pub text: String,
+    /// It was encrypted: nothing of it may be shown.
+    pub is_secret: bool,
 }
 
 impl Source {
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into() })
+        Arc::new(Source { path: path.into(), text: text.into(), is_secret: false })
+    }
+
+    /// A text that stood in an encrypted file.
+    pub fn secret(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
+        Arc::new(Source { path: path.into(), text: text.into(), is_secret: true })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Line `number`, counted from 1, without its line end.
+    /// Line `number`, counted from 1, without its line end; `None` if it may not be shown.
     pub fn line(&self, number: u32) -> Option<&str> {
+        if self.is_secret {
+            return None;
+        }
         self.text.lines().nth(number.checked_sub(1)? as usize)
     }
 }

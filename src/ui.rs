@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 
-use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 
 use crate::error::{Error, Result};
 use crate::source::Place;
@@ -103,6 +103,11 @@ impl Ui {
     }
 
     /// Lets errors begin with `ERROR!`, for scripts that look for it in the output of Ansible's tools.
+    /// True under the names of Ansible's tools.
+    pub fn speaks_as_ansible(&self) -> bool {
+        self.as_ansible
+    }
+
     pub fn speak_as_ansible(&mut self) {
         self.as_ansible = true;
     }
@@ -195,6 +200,14 @@ impl Ui {
         }
     }
 
+    /// Something wrong in a file with its place, as data: what a check was asked for.
+    pub fn finding(&mut self, finding: &Error, is_error: bool) {
+        let level = if is_error { Level::ERROR } else { Level::WARNING };
+        let text = render(&finding.clone().alone(), level, self.out.colour, self.columns);
+        self.out.write(text.as_bytes());
+        self.out.write(b"\n");
+    }
+
     /// Hands on what is still held back.
     pub fn flush(&mut self) {
         self.out.flush();
@@ -275,6 +288,11 @@ fn render_one(error: &Error, level: Level<'static>, renderer: &Renderer) -> Stri
         if is_named { visible(error.message(), true) } else { format!("ERROR! {}", visible(error.message(), true)) };
     let mut group = Group::with_title(level.primary_title(title));
     for (index, (place, label)) in error.places().iter().enumerate() {
+        if place.source.is_secret {
+            let origin = Origin::path(place.source.path.to_string_lossy().into_owned());
+            group = group.element(origin.line(place.line.max(1) as usize).char_column(place.column.max(1) as usize));
+            continue;
+        }
         let Some((line, span)) = marked(place) else { continue };
         let kind = if index == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         let annotation = kind.span(span);
@@ -366,6 +384,18 @@ error: `tempalte` is no keyword and no module
   |       ^^^^^^^^ here
   |
   = help: did you mean `template`?
+";
+        assert_eq!(shown(&error), expected);
+    }
+
+    #[test]
+    fn a_line_of_an_encrypted_file_is_not_shown() {
+        let source = Source::secret("vault.yml", "a: 1\npassword: hush\n");
+        let error = Error::parse("no variables").at(&Place::new(&source, 2, 3)).hint("write some");
+        let expected = "\
+error: no variables
+--> vault.yml:2:3
+ = help: write some
 ";
         assert_eq!(shown(&error), expected);
     }

@@ -103,7 +103,8 @@ pub struct RunArgs {
     /// How the run is reported: ansible, condensed, minimal, json, jsonl
     #[arg(long, value_name = "FORMAT")]
     pub output: Option<String>,
-    #[arg(short = 'M', long, value_name = "PATH", hide = true)]
+    /// Directories with executables that are modules, apart by colons
+    #[arg(short = 'M', long, value_name = "PATH")]
     pub module_path: Vec<String>,
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use super::args::{InventoryArgs, VariableArgs, VerbosityArgs};
 use super::session::{Fleet, Session, playbook_directory};
 use crate::error::{Error, Result};
-use crate::inventory::{GroupId, HostId};
+use crate::inventory::{GroupId, HostId, Level};
 use crate::report;
 use crate::value::{Map, Value};
 use crate::yaml::{EmitOptions, JSON_VAULT, emit};
@@ -36,7 +36,8 @@ pub struct ShowArgs {
     pub yaml: bool,
     #[arg(long, hide = true)]
     pub toml: bool,
-    #[arg(long, hide = true)]
+    /// Keep variables of groups with their groups, as one would write them; else hosts have them all
+    #[arg(long)]
     pub export: bool,
     /// Write to this file
     #[arg(long, value_name = "FILE")]
@@ -53,9 +54,6 @@ pub fn show(session: &mut Session, args: ShowArgs) -> Result<u8> {
     if args.toml {
         return Err(super::not_yet("`--toml`"));
     }
-    if args.export {
-        return Err(super::not_yet("`--export`"));
-    }
     let asked = [args.list, args.host.is_some(), args.graph].into_iter().filter(|asked| *asked).count();
     if asked != 1 {
         return Err(Error::usage("one of `--list`, `--host` and `--graph` is needed"));
@@ -71,13 +69,13 @@ pub fn show(session: &mut Session, args: ShowArgs) -> Result<u8> {
             let error = fleet.inventory.no_match(name);
             error.hints().iter().fold(Error::usage(format!("there is no host `{name}`")), |all, hint| all.hint(hint))
         })?;
-        format(&variables(&fleet, host)?.into(), args.yaml)
+        format(&variables(&fleet, host, false)?.into(), args.yaml)
     } else if args.graph {
         graph(&fleet, args.group.as_deref().unwrap_or("all"))?
     } else if args.yaml {
-        format(&tree(&fleet)?, true)
+        format(&tree(&fleet, args.export)?, true)
     } else {
-        format(&list(&fleet)?, false)
+        format(&list(&fleet, args.export)?, false)
     };
     match &args.output {
         Some(file) => {
@@ -109,16 +107,20 @@ fn sealed_as_maps(value: &Value) -> Value {
     }
 }
 
-/// All variables of a host, unrendered; without those that only say where it comes from.
-fn variables(fleet: &Fleet, host: HostId) -> Result<Map> {
+/// All variables of a host, unrendered, or (`own`) only its own; without those that only say where it comes from.
+fn variables(fleet: &Fleet, host: HostId, own: bool) -> Result<Map> {
     let mut variables = Map::new();
-    for (_, layer) in fleet.inventory.host_layers(host)? {
+    let is_own =
+        |level: &Level| matches!(level, Level::InventoryHost | Level::InventoryHostVars | Level::PlaybookHostVars);
+    for (_, layer) in fleet.inventory.host_layers(host)?.into_iter().filter(|(level, _)| !own || is_own(level)) {
         variables.extend(layer.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
     for name in ["inventory_dir", "inventory_file"] {
         variables.shift_remove(name);
     }
-    variables.extend(fleet.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+    if !own {
+        variables.extend(fleet.extra.iter().map(|(name, value)| (name.clone(), value.clone())));
+    }
     Ok(variables)
 }
 
@@ -127,11 +129,11 @@ fn is_shown(fleet: &Fleet, host: HostId) -> bool {
 }
 
 /// What a dynamic inventory would print.
-fn list(fleet: &Fleet) -> Result<Value> {
+fn list(fleet: &Fleet, export: bool) -> Result<Value> {
     let inventory = &fleet.inventory;
     let mut hostvars = Map::new();
     for (id, host) in inventory.hosts().filter(|(id, _)| is_shown(fleet, *id)) {
-        let variables = variables(fleet, id)?;
+        let variables = variables(fleet, id, export)?;
         if !variables.is_empty() {
             hostvars.insert(host.name.as_ref().into(), variables.into());
         }
@@ -153,6 +155,9 @@ fn list(fleet: &Fleet) -> Result<Value> {
         if !children.is_empty() {
             entry.insert("children".into(), Value::list(children));
         }
+        if export && !group.vars.is_empty() {
+            entry.insert("vars".into(), Map::clone(&group.vars).into());
+        }
         if !entry.is_empty() {
             all.insert(group.name.as_ref().into(), entry.into());
         }
@@ -161,27 +166,28 @@ fn list(fleet: &Fleet) -> Result<Value> {
 }
 
 /// The groups within each other; each host has its variables where it is met first.
-fn tree(fleet: &Fleet) -> Result<Value> {
+fn tree(fleet: &Fleet, export: bool) -> Result<Value> {
     let mut seen = HashSet::new();
-    let all = branch(fleet, GroupId::ALL, &mut seen)?;
+    let all = branch(fleet, GroupId::ALL, export, &mut seen)?;
     Ok(Map::from_iter([("all".into(), all.into())]).into())
 }
 
-fn branch(fleet: &Fleet, id: GroupId, seen: &mut HashSet<HostId>) -> Result<Map> {
+fn branch(fleet: &Fleet, id: GroupId, export: bool, seen: &mut HashSet<HostId>) -> Result<Map> {
     let group = fleet.inventory.group(id);
     let mut children = Map::new();
     for child in &group.children {
-        let below = branch(fleet, *child, seen)?;
+        let below = branch(fleet, *child, export, seen)?;
         if !below.is_empty() {
             children.insert(fleet.inventory.group(*child).name.as_ref().into(), below.into());
         }
     }
     let mut hosts = Map::new();
     for host in group.hosts.iter().filter(|host| is_shown(fleet, **host)) {
-        let variables = if seen.insert(*host) { variables(fleet, *host)? } else { Map::new() };
+        let variables = if seen.insert(*host) { variables(fleet, *host, export)? } else { Map::new() };
         hosts.insert(fleet.inventory.host(*host).name.as_ref().into(), variables.into());
     }
-    let parts = [("children", children), ("hosts", hosts)];
+    let vars = if export { Map::clone(&group.vars) } else { Map::new() };
+    let parts = [("children", children), ("hosts", hosts), ("vars", vars)];
     Ok(parts.into_iter().filter(|(_, part)| !part.is_empty()).map(|(name, part)| (name.into(), part.into())).collect())
 }
 

@@ -1,11 +1,15 @@
 //! The command line: one file a subcommand. `compat` answers to the names of Ansible's own tools.
 
 mod args;
+mod check;
+mod check_report;
 mod compat;
 mod doc;
 mod doc_markdown;
 mod extra_vars;
+mod history;
 mod inventory;
+mod journal;
 mod keyring;
 mod listing;
 mod magic;
@@ -16,6 +20,7 @@ mod run;
 mod scope;
 mod session;
 pub mod settings;
+mod undo;
 mod vault;
 mod version;
 
@@ -44,10 +49,16 @@ struct Trimtab {
 enum Command {
     /// Runs playbooks
     Play(play::PlayArgs),
-    /// Says what playbooks would change, and changes nothing
-    Check(play::PlayArgs),
+    /// Says all that is wrong with playbooks and roles, and what they use that is missing here; needs no host
+    Check(check::CheckArgs),
     /// Runs one module on hosts
     Run(run::AdHocArgs),
+    /// Lists what runs changed, from the journal
+    History(history::HistoryArgs),
+    /// Shows a run of the journal with its changes
+    Show(history::ShowArgs),
+    /// Takes back what a run changed
+    Undo(undo::UndoArgs),
     /// Shows an inventory
     Inventory(inventory::ShowArgs),
     /// Encrypts and decrypts files and values as ansible-vault does
@@ -77,7 +88,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(command) => command,
         Err(error) => return refuse(&error, &mut ui),
     };
-    let ended = settings.and_then(|settings| perform(command, &mut ui, settings, surroundings));
+    let ended = match (command, settings) {
+        // wrong settings are a finding among others
+        (Command::Check(args), Err(error)) => check::run_despite(error, args, &mut ui, surroundings),
+        (command, settings) => settings.and_then(|settings| perform(command, &mut ui, settings, surroundings)),
+    };
     let code = match ended {
         Ok(code) => code,
         Err(error) => {
@@ -92,8 +107,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surroundings) -> Result<u8> {
     let taken = std::mem::replace(ui, Ui::memory());
     let verbose = match &command {
-        Command::Play(args) | Command::Check(args) => args.verbosity.verbose,
+        Command::Play(args) => args.verbosity.verbose,
+        // it shows of settings what there is to show by itself
+        Command::Check(_) => 0,
         Command::Run(args) => args.verbosity.verbose,
+        Command::History(args) => args.verbosity.verbose,
+        Command::Show(args) => args.verbosity.verbose,
+        Command::Undo(args) => args.verbosity.verbose,
         Command::Inventory(args) => args.verbosity.verbose,
         Command::Vault(args) => args.verbose(),
         Command::Doc(args) => args.verbosity.verbose,
@@ -102,12 +122,11 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
     let mut session = Session::begin(taken, settings, surroundings, verbose)?;
     let ended = match command {
         Command::Play(args) => play::play(&mut session, args),
-        Command::Check(mut args) => {
-            args.run.check = true;
-            args.run.diff = true;
-            play::play(&mut session, args)
-        }
+        Command::Check(args) => check::check(&mut session, args, Vec::new()),
         Command::Run(args) => run::run(&mut session, args),
+        Command::History(args) => history::history(&mut session, &args),
+        Command::Show(args) => history::show(&mut session, &args),
+        Command::Undo(args) => undo::undo(&mut session, args),
         Command::Inventory(args) => inventory::show(&mut session, args),
         Command::Vault(args) => vault::run(&mut session, args),
         Command::Doc(args) => doc::show(&mut session, args),

@@ -1,16 +1,17 @@
-//! `trimtab play` and `trimtab check`: run playbooks, as ansible-playbook does.
+//! `trimtab play`: runs playbooks, as ansible-playbook does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::journal::Recording;
 use super::listing;
 use super::session::{Fleet, Session, hosts_of};
 use crate::error::{Error, Result};
 use crate::playbook::tags::TagSelection;
-use crate::playbook::{self, Play};
+use crate::playbook::{self, Play, playbook_of_collection};
 
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
@@ -69,7 +70,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     let playbooks = load(session, &args.playbooks, &fleet)?;
     let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
     let plays: Vec<Arc<Play>> = playbooks.iter().flatten().cloned().collect();
-    let begun = check(session, &plays, &tags, &fleet);
+    let begun = check(session, &plays, &tags, &fleet, &options.library);
     if args.list_hosts || args.list_tasks || args.list_tags || args.syntax_check {
         begun?;
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
@@ -85,7 +86,11 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
-    session.run(options, fleet, plays, &counts, format)
+    let recording = Recording {
+        playbooks: args.playbooks.clone(),
+        ..Recording::new("play", &args.reach, args.hosts.limit.as_deref())
+    };
+    session.run(options, fleet, plays, &counts, format, recording)
 }
 
 /// Loads all playbooks; the mistakes of all are reported together.
@@ -93,11 +98,12 @@ fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Ve
     let mut playbooks = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
-        if !Path::new(path).exists() {
+        let file = if Path::new(path).exists() { Some(path.into()) } else { playbook_of_collection(path, &fleet.load) };
+        let Some(file) = file else {
             errors.push(Error::input(format!("there is no playbook `{path}`")));
             continue;
-        }
-        match playbook::load_playbook(Path::new(path), &fleet.load) {
+        };
+        match playbook::load_playbook(&file, &fleet.load) {
             Ok(plays) => playbooks.push(plays),
             Err(error) => errors.push(error),
         }
@@ -107,14 +113,20 @@ fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Ve
 }
 
 /// Looks for mistakes in the plays that have hosts.
-fn check(session: &mut Session, plays: &[Arc<Play>], tags: &TagSelection, fleet: &Fleet) -> Result<()> {
+fn check(
+    session: &mut Session,
+    plays: &[Arc<Play>],
+    tags: &TagSelection,
+    fleet: &Fleet,
+    library: &[PathBuf],
+) -> Result<()> {
     let mut with_hosts = Vec::new();
     for play in plays {
         if !hosts_of(play, fleet)?.is_empty() {
             with_hosts.push(Arc::clone(play));
         }
     }
-    let checked = playbook::check::check(&with_hosts, tags, &fleet.load.warnings);
+    let checked = playbook::check::check(&with_hosts, tags, &fleet.load.warnings, library);
     doubts(session, fleet);
     checked
 }

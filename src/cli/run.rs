@@ -3,6 +3,7 @@
 use clap::Args;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
+use super::journal::Recording;
 use super::session::{Session, playbook_directory};
 use crate::error::{Error, Result};
 use crate::playbook;
@@ -46,7 +47,15 @@ pub struct AdHocArgs {
 
 /// Runs the module as a play of one task.
 pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
-    let format = report::format(args.run.output.as_deref().unwrap_or("minimal"))?;
+    let format = match args.run.output.as_deref() {
+        Some(name) => report::format(name)?,
+        None if args.one_line => report::format("oneline")?,
+        None if session.settings.is_set("stdout_callback") => match session.format(None)? {
+            format if format.name == "ansible" => report::format("minimal")?,
+            format => format,
+        },
+        None => report::format("minimal")?,
+    };
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let selection = fleet.inventory.select(std::slice::from_ref(&args.pattern))?;
@@ -61,6 +70,10 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+    if chosen.is_empty() && session.ui.speaks_as_ansible() && fleet.inventory.hosts().next().is_none() {
+        session.ui.warning("No hosts matched, nothing to do");
+        return Ok(0);
+    }
     if chosen.is_empty() {
         return Err(fleet.inventory.no_match(&args.pattern));
     }
@@ -69,10 +82,11 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
     let directory = playbook_directory(args.playbook_dir.as_deref(), &session.settings, &session.surroundings);
     let source = Source::new(directory.join("command line"), text);
     let plays = playbook::load_plays(&source, &fleet.load)?;
-    playbook::check::check(&plays, &Default::default(), &fleet.load.warnings)?;
+    playbook::check::check(&plays, &Default::default(), &fleet.load.warnings, &options.library)?;
     session.check_variables(&mut fleet, &plays)?;
     session.passwords(&mut options, &args.reach)?;
-    session.run(options, fleet, plays, &[], format)
+    let recording = Recording::new("run", &args.reach, args.hosts.limit.as_deref());
+    session.run(options, fleet, plays, &[], format, recording)
 }
 
 /// The play as JSON, which is YAML too.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
+use super::journal::Recording;
 use super::settings::{Settings, Surroundings};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
@@ -16,15 +17,17 @@ use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
 use crate::engine::play::Run;
+use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
-use crate::inventory::{self, HostId, Inventory};
+use crate::inventory::{self, GroupNames, HostId, Inventory, Reading};
 use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
 use crate::ui::Ui;
 use crate::value::Map;
 use crate::vars::RunVars;
 use crate::vault::Keyring;
+use crate::yaml::{self, DuplicateKeys};
 
 /// ansible-playbook's exit code when it is interrupted.
 const INTERRUPTED: u8 = 99;
@@ -51,6 +54,12 @@ impl Session {
     /// Says what settings had no meaning.
     pub fn begin(ui: Ui, settings: Settings, surroundings: Surroundings, verbose: u8) -> Result<Session> {
         let verbosity = settings.number("verbosity")?.min(9) as u8;
+        yaml::set_duplicate_keys(match settings.text("duplicate_dict_key").as_deref() {
+            Some("error") => DuplicateKeys::Error,
+            Some("ignore") => DuplicateKeys::Ignore,
+            Some("warn") | None => DuplicateKeys::Warn,
+            Some(_) => return Err(settings.wants("duplicate_dict_key", "warn, error or ignore")),
+        });
         let mut session = Session { ui, settings, surroundings, verbosity: verbosity.saturating_add(verbose) };
         for warning in std::mem::take(&mut session.settings.warnings) {
             session.ui.warning(&warning);
@@ -78,19 +87,25 @@ impl Session {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        let load = LoadOptions {
-            roles_path: paths("roles_path"),
-            collections_path: paths("collections_path"),
-            extra_vars: Arc::clone(&extra),
-            keyring,
-            ..LoadOptions::default()
-        };
+        let load = self.load_options(&extra, keyring);
         Ok(Fleet { inventory, limit, sources, extra, load })
     }
 
+    /// Where playbooks and roles are looked for, as settings say.
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
+        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
+        LoadOptions {
+            roles_path: paths("roles_path"),
+            library: paths("library"),
+            collections_path: paths("collections_path"),
+            extra_vars: Arc::clone(extra),
+            keyring,
+            ..LoadOptions::default()
+        }
+    }
+
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
-    fn inventory(
+    pub fn inventory(
         &mut self,
         given: &[String],
         extra: &Arc<Map>,
@@ -115,7 +130,7 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_with(&sources, extra, keyring)?;
+        let inventory = inventory::load_as(&sources, extra, keyring, self.reading()?)?;
         for warning in &inventory.warnings {
             self.ui.doubt(warning);
         }
@@ -129,6 +144,22 @@ impl Session {
             )
             .collect();
         Ok((inventory, sources))
+    }
+
+    /// How inventories are read: under Ansible's names one that cannot be read is only a warning, as there.
+    fn reading(&self) -> Result<Reading> {
+        let as_ansible = self.ui.speaks_as_ansible();
+        let names = self.settings.text("force_valid_group_names").unwrap_or_default();
+        let group_names = match names.to_ascii_lowercase().as_str() {
+            "never" if !as_ansible && !self.settings.is_set("force_valid_group_names") => GroupNames::Ignore,
+            "never" => GroupNames::Never,
+            "always" => GroupNames::Always,
+            "ignore" => GroupNames::Ignore,
+            "silently" => GroupNames::Silently,
+            _ => return Err(self.settings.wants("force_valid_group_names", "never, always, ignore or silently")),
+        };
+        let lenient = as_ansible && !self.settings.flag("any_unparsed_is_failed")?;
+        Ok(Reading { group_names, lenient, wants_one: self.settings.flag("unparsed_is_failed")? })
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -186,8 +217,17 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            library: self.library(&run.module_path),
+            records: None,
         };
         Ok(options)
+    }
+
+    /// Directories with modules of one's own: of `--module-path`, then of the settings.
+    pub fn library(&self, given: &[String]) -> Vec<PathBuf> {
+        let given = given.iter().flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty());
+        let given = given.map(|path| self.surroundings.here.join(crate::template::expand_home(path)));
+        given.chain(self.settings.paths("library", ':', &self.surroundings)).collect()
     }
 
     fn connection(&self, reach: &ConnectionArgs) -> Result<ConnectionDefaults> {
@@ -294,7 +334,9 @@ impl Session {
         plays: Vec<Arc<Play>>,
         playbooks: &[(String, usize)],
         format: &report::Format,
+        recording: Recording,
     ) -> Result<u8> {
+        let journalist = self.record(recording, &fleet.sources, options.check)?;
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
@@ -308,7 +350,19 @@ impl Session {
             // the receiver lives as long as this function
             let _ = sender.send(Event::PlaybookStarted { path: path.clone(), plays: *plays });
         }
+        let mut left: usize = playbooks.iter().map(|(_, plays)| plays).sum();
+        let left: Vec<usize> = playbooks
+            .iter()
+            .map(|(_, plays)| {
+                left -= plays;
+                left
+            })
+            .filter(|left| *left > 0)
+            .collect();
         let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        if let Some(journalist) = &journalist {
+            run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()
@@ -317,7 +371,7 @@ impl Session {
         let limit = fleet.limit;
         let mut teller = Teller::default();
         let ended = runtime.block_on(async {
-            let mut work = tokio::spawn(async move { run_plays(&run, &plays, limit.as_ref()).await });
+            let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
                 tokio::select! {
                     biased;
@@ -350,14 +404,19 @@ impl Session {
         };
         // walks that still wait for a host are not waited for
         runtime.shutdown_background();
-        match ended {
+        let ended = match ended {
             Ended::Done(Ok(())) => Ok(exit_code),
             Ended::Done(Err(error)) => Err(error),
             Ended::Interrupted => {
                 ui.note("interrupted: what was under way may be half done", crate::ui::Style::Warning);
                 Ok(INTERRUPTED)
             }
+        };
+        if let Some(journalist) = journalist {
+            let code = ended.as_ref().map_or_else(|error| error.kind().exit_code(), |code| *code);
+            journalist.close(code)?;
         }
+        ended
     }
 }
 

@@ -105,6 +105,30 @@ pub(super) struct Answers<'a> {
     noise: Vec<u8>,
 }
 
+/// A stream of a shell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    Stdout,
+    Stderr,
+}
+
+/// The answers in a recorded conversation: what a shell said to one batch, piece by piece as it arrived. `token` ends
+/// each frame. An error is what no shell with our prelude says.
+pub fn replay(token: &str, requests: &[Request], said: &[(Output, &[u8])]) -> Result<Vec<Response>, String> {
+    if token.len() < SHORTEST {
+        return Err(format!("the token `{token}` is shorter than {SHORTEST} characters"));
+    }
+    let mut answers = Answers::new(&Token { first: token.to_owned(), second: String::new() }, requests);
+    for (output, bytes) in said {
+        let fed = match output {
+            Output::Stdout => answers.feed_stdout(bytes),
+            Output::Stderr => answers.feed_stderr(bytes),
+        };
+        fed.map_err(|Garbled(reason)| reason)?;
+    }
+    Ok(answers.into_responses())
+}
+
 /// Something that no shell with our prelude says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Garbled(pub(super) String);
@@ -379,6 +403,15 @@ fn unit_blocks(stdout: &[u8]) -> Vec<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn files_with_more_names_are_noticed() {
+        let stat = |kind: &str, links: &str| format!("{kind}\t644\t0\t0\troot\troot\t5\t7\t8\t{links}\t0\t0\t0\t");
+        for (kind, links, expected) in [("f", "1", false), ("f", "2", true), ("f", "10", true), ("d", "3", false)] {
+            assert_eq!(super::has_more_names(stat(kind, links).as_bytes()), expected, "{kind} {links}");
+        }
+        assert!(!super::has_more_names(b""));
+    }
+
     use super::*;
     use crate::connect::shell::Guard;
 
@@ -414,6 +447,19 @@ mod tests {
             assert_eq!(responses[1], Response { aliased: true, ..Response::output(*b"two") }, "cut at {cut}");
             assert_eq!(responses[2], Response::default());
         }
+    }
+
+    #[test]
+    fn a_recorded_conversation_can_be_replayed() {
+        let requests = [request(Verb::Line { path: "/proc/two".into() })];
+        let token = "0123456789abcdef";
+        let stdout = format!("{token}b 1\ntwo\n{token}o 0 0 0\n");
+        let stderr = format!("{token}b 1\n{token}o 0 0 0\n");
+        let said = [(Output::Stderr, stderr.as_bytes()), (Output::Stdout, stdout.as_bytes())];
+        assert_eq!(replay(token, &requests, &said), Ok(vec![Response::output(*b"two")]));
+        assert_eq!(replay(token, &requests, &said[..1]), Ok(vec![Response::default()]));
+        assert!(replay("short", &requests, &said).is_err());
+        assert!(replay(token, &[], &said).is_err(), "an answer to nothing");
     }
 
     #[test]

@@ -16,8 +16,16 @@ mod local;
 pub mod shell;
 mod ssh;
 
+pub use answer::{Output, replay};
 pub use connection::Connection;
 pub(crate) use ssh::hmac_sha1;
+pub use ssh::{HostKey, KnownHosts, Verdict, options_for};
+
+/// The names of the connections that there are, without their collection.
+pub const CONNECTIONS: &[&str] = &["ssh", "local", "smart", "paramiko", "paramiko_ssh", "libssh"];
+
+/// The ways to become another user, without their collection.
+pub const BECOME_METHODS: &[&str] = &["sudo", "su"];
 
 /// A password or key phrase: wiped when dropped, never shown.
 #[derive(Clone, PartialEq, Eq)]

@@ -6,16 +6,42 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use crate::connect::Identity;
 use crate::connect::shell::Request;
 use crate::host::port::Waiting;
-use crate::host::{Applied, Failure, Host, Port, SlotId};
+use crate::host::{Applied, Change, Failure, Host, Port, SlotId};
 
-use super::exchange::{Verdict, change_requests, judge, question_request, step_failure};
+use super::event::TaskInfo;
+use super::exchange::{Verdict, change_requests, end_of, is_answered, judge, question_request, step_failure};
 use super::lane::{Lane, State};
 use super::perform::{Call, Ended, perform};
+use super::recorder::{ChangeEnd, Intent, Recorder};
+
+/// What of an invocation a recorder is told with its changes.
+pub struct Record<'a> {
+    pub recorder: &'a dyn Recorder,
+    pub task: Arc<TaskInfo>,
+    /// The label of its item.
+    pub item: Option<String>,
+    pub no_log: bool,
+}
+
+impl Record<'_> {
+    fn intent(&self, lane: &Lane, port: &Port, identity: &Arc<Identity>, change: &Arc<Change>) -> Intent {
+        Intent {
+            host: lane.target.name.as_str().into(),
+            task: Arc::clone(&self.task),
+            item: self.item.clone(),
+            no_log: self.no_log,
+            identity: Arc::clone(identity),
+            before: port.known(identity, &change.effects),
+            change: Arc::clone(change),
+        }
+    }
+}
 
 /// Runs a call on a lane, holding it from the first read to the last change.
-pub async fn run_alone(call: Arc<Call>, lane: &Lane) -> Ended {
+pub async fn run_alone(call: Arc<Call>, lane: &Lane, record: Option<Record<'_>>) -> Ended {
     let port = Port::new(lane.target.name.as_str());
     let slot = SlotId(0);
     let host = Host::new(Arc::clone(&port), slot, Arc::clone(&call.identity), call.settings.check);
@@ -32,14 +58,20 @@ pub async fn run_alone(call: Arc<Call>, lane: &Lane) -> Ended {
         if let Some(ended) = ended {
             return ended;
         }
-        if let Err(failure) = serve(&port, slot, lane, &mut state).await {
+        if let Err(failure) = serve(&port, slot, lane, &mut state, record.as_ref()).await {
             return Ended::Module(Err(failure));
         }
     }
 }
 
 /// Answers what the invocation asks, or makes the change that it waits for.
-async fn serve(port: &Port, slot: SlotId, lane: &Lane, state: &mut State) -> Result<(), Failure> {
+async fn serve(
+    port: &Port,
+    slot: SlotId,
+    lane: &Lane,
+    state: &mut State,
+    record: Option<&Record<'_>>,
+) -> Result<(), Failure> {
     let questions = port.take_questions();
     let mut rest = questions.as_slice();
     while let Some((identity, _)) = rest.first() {
@@ -64,11 +96,41 @@ async fn serve(port: &Port, slot: SlotId, lane: &Lane, state: &mut State) -> Res
             port.resolve(slot, applied.map_err(Failure::from));
         }
         Some(Waiting::Change { identity, change, check: true }) => {
+            let change = Arc::new(change);
+            if let Some(record) = record {
+                record.recorder.planned(record.intent(lane, port, &identity, &change));
+            }
             port.take_in(&identity, &change, true);
             port.resolve(slot, Ok(Applied { check: true, ..Applied::default() }));
         }
         Some(Waiting::Change { identity, change, check: false }) => {
-            let responses = lane.run_locked(state, &identity, &change_requests(&change)).await?;
+            let change = Arc::new(change);
+            let mut number = None;
+            if let Some(record) = record {
+                let intent = record.intent(lane, port, &identity, &change);
+                let numbers =
+                    record.recorder.begin(vec![intent]).await.map_err(|error| {
+                        Failure::new(format!("{}: nothing was changed, since {error}", change.what))
+                    })?;
+                number = numbers.first().copied();
+            }
+            let end = |end: ChangeEnd| {
+                if let (Some(record), Some(number)) = (record, number) {
+                    record.recorder.end(number, end);
+                }
+            };
+            let responses = match lane.run_locked(state, &identity, &change_requests(&change)).await {
+                Ok(responses) => responses,
+                Err(error) => {
+                    end(if is_answered(&change, &error.answers) {
+                        end_of(&change, &error.answers)
+                    } else {
+                        ChangeEnd::Unknown
+                    });
+                    return Err(error.into());
+                }
+            };
+            end(end_of(&change, &responses));
             lane.note_foreign_change();
             port.take_in(&identity, &change, false);
             if !change.certain {

@@ -11,12 +11,13 @@ use crate::template::Context;
 use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
-use super::alone::run_alone;
+use super::alone::{Record, run_alone};
 use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
 use super::grow::{engine_action, register, task_info, unknown_task};
+use super::handler::HandlerId;
 use super::lane::Lane;
 use super::looping;
 use super::options::Options;
@@ -83,6 +84,9 @@ impl Walker {
                     // what the one host found out counts for all; it alone reports it
                     let additions = Arc::clone(&result.additions);
                     self.adopt(&run.stamp, &additions);
+                    if task.is_handler {
+                        self.notified.remove(HandlerId::of(&task));
+                    }
                     self.growth.cursor = run.after.clone();
                     if result.is_fatal() {
                         let rescued = result.status != Status::Unreachable && run.after.is_rescuable();
@@ -230,7 +234,7 @@ impl Walker {
 
     async fn run_items(&mut self, run: &Arc<TaskRun>) -> TaskResult {
         let (Some(items), Some(looping)) = (run.items.clone(), run.looping.clone()) else {
-            let done = self.run_one(run, Map::new()).await;
+            let done = self.run_one(run, Map::new(), None).await;
             return self.hand_on(run, Part::Single, None, done);
         };
         let mut results = Vec::new();
@@ -244,7 +248,7 @@ impl Walker {
             let variables = looping::item_variables(&looping, &items, index);
             let scope = self.scope(&run.task, &run.stamp, true, variables.clone(), 0);
             let label = looping::label(&looping, &scope.context(), &items[index]);
-            let mut done = self.run_one(run, variables).await;
+            let mut done = self.run_one(run, variables, Some(&label)).await;
             add_item(Arc::make_mut(&mut done.result.result), run, index);
             if let Some(name) = run.task.register.as_ref().and_then(|written| written.value.as_str())
                 && let Some(set_facts) = &mut Arc::make_mut(&mut done.result.additions).set_facts
@@ -297,20 +301,26 @@ impl Walker {
     }
 
     /// Prepares and runs one invocation; if it needs what other hosts set before, once they are as far.
-    async fn run_one(&mut self, run: &Arc<TaskRun>, variables: Map) -> Done {
+    async fn run_one(&mut self, run: &Arc<TaskRun>, variables: Map, label: Option<&str>) -> Done {
         let position = &run.stamp.position;
         if !run.granted && !self.play.course.all_reached(position) {
-            if let Some(done) = self.try_one(run, variables.clone(), false).await {
+            if let Some(done) = self.try_one(run, variables.clone(), label, false).await {
                 return done;
             }
             self.wait_for_all(position).await;
         }
         let stuck = || Done::without_module(TaskResult::failed("what this task needs of other hosts never came to be"));
-        self.try_one(run, variables, true).await.unwrap_or_else(stuck)
+        self.try_one(run, variables, label, true).await.unwrap_or_else(stuck)
     }
 
     /// Prepares and runs one invocation, on its host or the one it delegates to; `None` if it must wait for others.
-    async fn try_one(&mut self, run: &Arc<TaskRun>, variables: Map, granted: bool) -> Option<Done> {
+    async fn try_one(
+        &mut self,
+        run: &Arc<TaskRun>,
+        variables: Map,
+        label: Option<&str>,
+        granted: bool,
+    ) -> Option<Done> {
         let scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
         let call = match prepare(&run.task, scope.clone(), &self.play.run.options) {
             Prepared::Run(call) => *call,
@@ -362,7 +372,14 @@ impl Walker {
             }
         };
         let call = Arc::new(call);
-        let concluded = match run_alone(Arc::clone(&call), &lane).await {
+        let record = self.play.run.recorder().map(|recorder| Record {
+            recorder: recorder.as_ref(),
+            task: Arc::clone(&run.info),
+            item: label.map(str::to_owned),
+            no_log: call.settings.no_log,
+        });
+        let ended = run_alone(Arc::clone(&call), &lane, record).await;
+        let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
                 Ok(unknown(&call, &reason))

@@ -68,6 +68,9 @@ impl Walker {
             if self.blocked.as_ref().is_some_and(|blocked| !matches!(blocked, Blocked::Barrier(_))) {
                 self.blocked = None;
             }
+            if let Some(flushed) = &slot.flushed {
+                self.notified.flush(flushed);
+            }
             let SlotState::Ended(result) = slot.state else { break };
             let no_log = match &slot.call {
                 Some(call) => call.settings.no_log,
@@ -92,11 +95,12 @@ impl Walker {
         self.committed = run.stamp.position.clone();
         self.adopt(&run.stamp, &result.additions);
         if run.task.is_handler && !is_item {
-            self.notified.remove(&HandlerId::of(&run.task));
+            self.notified.remove(HandlerId::of(&run.task));
         }
         if !result.notify.is_empty() {
-            let notified = self.with_handlers(|handlers| handlers.resolve(result.notify.iter().map(String::as_str)));
-            self.notified.extend(notified);
+            let mut notified = std::mem::take(&mut self.notified);
+            self.take_notifications(&mut notified, &run.task, &result.notify);
+            self.notified = notified;
         }
         if let Some(role) = &run.task.role
             && counts_as_run(&result)
@@ -131,11 +135,7 @@ impl Walker {
 
     /// Adds variables to the host, and to what others may know of it.
     pub(super) fn adopt(&mut self, stamp: &Stamp, additions: &Arc<Additions>) {
-        let empty = additions.facts.is_none()
-            && additions.set_facts.is_none()
-            && additions.include_vars.is_none()
-            && additions.role.is_none();
-        if empty {
+        if additions.is_empty() {
             return;
         }
         Arc::make_mut(&mut self.runtime).apply(additions);
@@ -182,6 +182,7 @@ impl Walker {
         self.at_end = false;
         self.blocked = None;
         self.growth.rest = None;
+        self.growth.flushed = None;
         self.growth.cursor = after;
         if leads_to == Failed::Host {
             self.lose(if unreachable { HostEnd::Unreachable } else { HostEnd::Failed });
@@ -222,6 +223,7 @@ impl Walker {
             self.blocked = None;
             self.alone = None;
             self.growth.rest = None;
+            self.growth.flushed = None;
             self.failed_at = position;
             self.growth.cursor = self.last_after.clone();
             if self.growth.cursor.fail() == Failed::Host {
@@ -249,6 +251,7 @@ impl Walker {
         self.end = end;
         self.growth.cursor = Cursor::default();
         self.growth.rest = None;
+        self.growth.flushed = None;
         if first && end == HostEnd::Failed && self.play.force_handlers && !self.notified.is_empty() {
             self.growth.cursor.enter(Arc::new(vec![Item::FlushHandlers]));
             self.at_end = false;

@@ -37,8 +37,10 @@ pub fn unknown(call: &Call, reason: &str) -> TaskResult {
     names.extend(
         call.args.map().keys().filter(|_| call.module.bare_name() == "set_fact").map(|key| key.to_text().into_owned()),
     );
-    let unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
-    result.additions = Arc::new(Additions { unknown, ..Additions::default() });
+    let with_reason = |name: String| (name, reason.to_owned());
+    let facts = call.module.own_facts().map(|name| with_reason(name.to_owned())).collect();
+    let unknown = names.into_iter().map(with_reason).collect();
+    result.additions = Arc::new(Additions { unknown, unknown_facts: facts, ..Additions::default() });
     result
 }
 

@@ -7,11 +7,17 @@ use crate::connect::shell::{Guard, Request, Response};
 use crate::host::port::Question;
 use crate::host::{Change, Failure, SlotId, Step};
 
+use super::recorder::{ChangeEnd, ChangeNumber, Intent};
+
 /// A change on its way, and whose it is.
 pub struct Staged {
     pub slot: SlotId,
     pub identity: Arc<Identity>,
-    pub change: Change,
+    pub change: Arc<Change>,
+    /// What a recorder is to be told of it, until it has been told.
+    pub intent: Option<Intent>,
+    /// The number that the recorder gave it.
+    pub number: Option<ChangeNumber>,
 }
 
 /// The requests of a change: each step only runs if all before it succeeded. The last one watches whether the
@@ -63,6 +69,15 @@ pub fn judge(change: &Change, responses: &[Response]) -> Verdict {
         }
     }
     if responses.iter().any(|response| response.aliased) { Verdict::DoneByAlias } else { Verdict::Done }
+}
+
+/// What a recorder is told of the end of a change: a certain one is judged, of any other the exit codes count.
+pub fn end_of(change: &Change, responses: &[Response]) -> ChangeEnd {
+    match judge(change, responses) {
+        Verdict::Done | Verdict::DoneByAlias => ChangeEnd::Made,
+        Verdict::NotRun => ChangeEnd::NotBegun,
+        Verdict::Failed(index) => ChangeEnd::Failed(step_failure(change, index, responses).message),
+    }
 }
 
 /// True if it is known what became of a change, from the answers that came before a connection broke.

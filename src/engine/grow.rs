@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::error::Error;
 use crate::host::{Failure, FailureKind};
 use crate::modules::{Action, EngineAction};
 use crate::playbook::{Block, Task, TaskAction, Written};
@@ -10,10 +11,10 @@ use crate::vars::{Delta, TaskScope};
 
 use super::cursor::{Cursor, Next};
 use super::event::TaskInfo;
-use super::handler::{HandlerId, is_among};
+use super::handler::{HandlerId, Notified, is_among};
 use super::looping;
 use super::perform::{Prepared, perform, prepare, unmet_condition};
-use super::result::{Status, TaskResult};
+use super::result::{Status, Steer, TaskResult};
 use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
 
@@ -164,31 +165,54 @@ impl Walker {
         if self.window.iter().any(may_notify) {
             return Some(Grown::Blocked(Blocked::Value));
         }
-        if !self.notified_so_far().is_empty() {
-            let handlers = Arc::clone(&self.growth.handlers);
-            self.growth.cursor.enter(handlers);
+        let notified = self.notified_so_far();
+        if notified.is_empty() {
+            return None;
         }
+        let flushed = self.with_handlers(|handlers| handlers.resolve(notified.names()));
+        if self.window.is_empty() {
+            self.notified.flush(&flushed);
+        } else {
+            self.growth.flushed = Some(Arc::new(flushed));
+        }
+        let handlers = Arc::clone(&self.growth.handlers);
+        self.growth.cursor.enter(handlers);
         None
     }
 
     /// The handlers that are notified and have not run, counting what the window has done.
-    fn notified_so_far(&self) -> std::collections::HashSet<HandlerId> {
+    fn notified_so_far(&self) -> Notified {
         let mut notified = self.notified.clone();
         for slot in &self.window {
+            if let Some(flushed) = &slot.flushed {
+                notified.flush(flushed);
+            }
             if slot.run.task.is_handler && !matches!(slot.part, Part::Item(_)) {
-                notified.remove(&HandlerId::of(&slot.run.task));
+                notified.remove(HandlerId::of(&slot.run.task));
             }
             if let Some(result) = slot.result().filter(|result| !result.notify.is_empty()) {
-                let names = || result.notify.iter().map(String::as_str);
-                notified.extend(self.with_handlers(|handlers| handlers.resolve(names())));
+                self.take_notifications(&mut notified, &slot.run.task, &result.notify);
             }
+        }
+        if let Some(flushed) = &self.growth.flushed {
+            notified.flush(flushed);
         }
         notified
     }
 
+    /// What a task notified: a handler names others that run with it, any other task waits for the flush.
+    pub(super) fn take_notifications(&self, notified: &mut Notified, task: &Task, names: &[String]) {
+        if task.is_handler {
+            let names = || names.iter().map(String::as_str);
+            notified.add_handlers(self.with_handlers(|handlers| handlers.resolve(names())));
+        } else {
+            notified.add_names(names);
+        }
+    }
+
     /// True if a handler is to run; `None` if a task that may notify it is not done.
     fn is_notified(&self, task: &Arc<Task>) -> Option<bool> {
-        if self.notified_so_far().contains(&HandlerId::of(task)) {
+        if self.notified_so_far().contains(HandlerId::of(task)) {
             return Some(true);
         }
         if self.window.iter().any(may_notify) { None } else { Some(false) }
@@ -280,6 +304,7 @@ impl Walker {
     fn push_whole(&mut self, run: Arc<TaskRun>, before: &Growth) -> Grown {
         let id = self.new_slot_id();
         let begun_first = self.window.is_empty();
+        let flushed = self.growth.flushed.take();
         let delta = Arc::new(Delta::Pending(pending(&run.task, Part::Whole)));
         let empty = run.items.as_ref().is_some_and(Vec::is_empty);
         self.window.push_back(Slot {
@@ -292,6 +317,7 @@ impl Walker {
             unconfirmed: false,
             holds: false,
             begun_first,
+            flushed,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         });
@@ -322,6 +348,7 @@ impl Walker {
         let prepared = prepare(&run.task, scope, &self.play.run.options);
         let id = self.new_slot_id();
         let begun_first = self.window.is_empty();
+        let flushed = self.growth.flushed.take();
         let delta = Arc::new(Delta::Pending(pending(&run.task, part)));
         let slot = |state: SlotState, call| Slot {
             id,
@@ -333,6 +360,7 @@ impl Walker {
             unconfirmed: false,
             holds: false,
             begun_first,
+            flushed,
             grown_from: before.clone(),
             run: Arc::clone(&run),
         };
@@ -385,6 +413,7 @@ impl Walker {
     fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
         let id = self.new_slot_id();
         let begun_first = self.window.is_empty();
+        let flushed = self.growth.flushed.take();
         self.window.push_back(Slot {
             id,
             run,
@@ -396,6 +425,7 @@ impl Walker {
             unconfirmed: false,
             holds: false,
             begun_first,
+            flushed,
             grown_from: before.clone(),
         });
         self.settle_slot(self.window.len() - 1, result);
@@ -471,6 +501,12 @@ impl Walker {
         }
         if name == "noop" {
             return self.push_ended(task, scope, after, before, outcome);
+        }
+        if name == "flush_handlers" && task.is_handler {
+            let error = Error::input("flush_handlers cannot be used as a handler").at(&task.place);
+            let failed = TaskResult::failed(error.message());
+            let result = TaskResult { steer: Some(Steer::Abort(error)), ..failed };
+            return self.push_ended(task, scope, after, before, result);
         }
         if name == "flush_handlers" {
             self.growth.cursor = after;
@@ -549,8 +585,11 @@ pub(super) fn unknown_task(task: &Task, reason: &str) -> TaskResult {
         ("msg".into(), Value::from(format!("unknown until applied: {reason}"))),
     ]);
     let mut result = TaskResult::new(super::result::Status::Unknown, map);
-    let names = pending(task, Part::Single).names;
-    Arc::make_mut(&mut result.additions).unknown = names.into_iter().map(|name| (name, reason.to_owned())).collect();
+    let pending = pending(task, Part::Single);
+    let with_reason = |name: String| (name, reason.to_owned());
+    let additions = Arc::make_mut(&mut result.additions);
+    additions.unknown = pending.names.into_iter().map(with_reason).collect();
+    additions.unknown_facts = pending.own_facts.into_iter().map(|name| with_reason(name.to_owned())).collect();
     result
 }
 

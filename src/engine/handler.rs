@@ -17,6 +17,53 @@ impl HandlerId {
     }
 }
 
+/// What was notified and has not run yet. A name means a handler only when handlers are flushed: named twice, a handler
+/// runs once, even if a role that is used twice brings it twice.
+#[derive(Debug, Clone, Default)]
+pub struct Notified {
+    names: Vec<String>,
+    handlers: HashSet<HandlerId>,
+}
+
+impl Notified {
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.handlers.is_empty()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    pub fn contains(&self, handler: HandlerId) -> bool {
+        self.handlers.contains(&handler)
+    }
+
+    /// A task notified these.
+    pub fn add_names(&mut self, names: &[String]) {
+        for name in names {
+            if !self.names.contains(name) {
+                self.names.push(name.clone());
+            }
+        }
+    }
+
+    /// A handler notified these: they run with it.
+    pub fn add_handlers(&mut self, handlers: impl IntoIterator<Item = HandlerId>) {
+        self.handlers.extend(handlers);
+    }
+
+    /// Handlers are flushed: these are what the names mean.
+    pub fn flush(&mut self, handlers: &[HandlerId]) {
+        self.names.clear();
+        self.handlers.extend(handlers);
+    }
+
+    /// A handler has run.
+    pub fn remove(&mut self, handler: HandlerId) {
+        self.handlers.remove(&handler);
+    }
+}
+
 /// The handlers that a host's play knows at some place.
 pub struct Handlers<'a> {
     handlers: Vec<Handler<'a>>,
@@ -30,7 +77,7 @@ struct Handler<'a> {
     topics: Vec<Cow<'a, str>>,
 }
 
-/// Renders the name or the topics of a handler; says why if that is not possible.
+/// Renders the name of a handler; says why if that is not possible.
 pub type Render<'a> = &'a dyn Fn(&Arc<Task>, &Written) -> Result<Value, String>;
 
 impl<'a> Handlers<'a> {
@@ -50,7 +97,7 @@ impl<'a> Handlers<'a> {
                 Some(written) => written.value.as_str().map(Cow::Borrowed),
                 None => None,
             };
-            let topics = task.listen.iter().flat_map(|written| topics(task, written, render)).collect();
+            let topics = task.listen.iter().flat_map(topics).collect();
             handlers.handlers.push(Handler { task, name, topics });
         }
         // what was loaded last comes first, list by list
@@ -141,14 +188,10 @@ impl Handler<'_> {
     }
 }
 
-fn topics<'a>(task: &Arc<Task>, written: &'a Written, render: Render<'_>) -> Vec<Cow<'a, str>> {
-    let texts = |value: &Value| match value {
-        Value::List(items) => items.iter().map(|item| Cow::Owned(item.to_text().into_owned())).collect(),
-        single => vec![Cow::Owned(single.to_text().into_owned())],
-    };
+/// The topics of `listen`. They are what is written: a template there is never rendered, as in Ansible.
+fn topics(written: &Written) -> Vec<Cow<'_, str>> {
     match &written.value {
-        value if value.has_templates() => render(task, written).map(|value| texts(&value)).unwrap_or_default(),
-        Value::Str(text) => vec![Cow::Borrowed(text.as_str())],
-        other => texts(other),
+        Value::List(items) => items.iter().map(Value::to_text).collect(),
+        single => vec![single.to_text()],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::host::Failure;
 use crate::modules::{self, Args, EngineAction};
 use crate::playbook::{self, IncludeFrom, Item, Task};
@@ -14,7 +14,7 @@ use super::conclude::whole_loop;
 use super::looping::{self, Looped};
 use super::perform::{arguments, resolve_module, unmet_condition};
 use super::play::PlayRun;
-use super::result::{Status, TaskResult};
+use super::result::{Status, Steer, TaskResult};
 
 /// What an include came to.
 pub struct Included {
@@ -54,6 +54,7 @@ pub fn include(task: &Arc<Task>, scope: &TaskScope, play: &PlayRun, action: Engi
     let additions: Vec<_> = results.iter().filter_map(|result| result.additions.role.clone()).collect();
     included.result =
         if results.is_empty() { TaskResult::skipped("No items in the list") } else { whole_loop(None, &results) };
+    included.result.steer = results.into_iter().find_map(|result| result.steer);
     if let Some(role) = additions.last() {
         included.result.additions = Arc::new(Additions { role: Some(Arc::clone(role)), ..Additions::default() });
     }
@@ -96,8 +97,16 @@ fn one(
             result.insert("include_args".into(), Value::empty_map());
             playbook::load_tasks(&file, task, &play.play, &params, &play.run.load)
         }
-    }
-    .map_err(|error| Failure::new(in_one_line(&error)))?;
+    };
+    let brought = match brought {
+        Ok(brought) => brought,
+        // what is no playbook ends the run, as it would if it were imported
+        Err(error) if error.kind() == Kind::Parse => {
+            let failed = TaskResult::failed(in_one_line(&error));
+            return Ok(TaskResult { steer: Some(Steer::Abort(error)), ..failed });
+        }
+        Err(error) => return Err(Failure::new(in_one_line(&error))),
+    };
     included.files.extend(brought.file.iter().map(|file| file.to_string_lossy().into_owned()));
     included.items.extend(brought.items.iter().cloned());
     included.handlers.extend(brought.handlers.iter().cloned());

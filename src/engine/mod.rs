@@ -20,6 +20,7 @@ pub mod options;
 pub mod perform;
 pub mod play;
 pub mod reach;
+pub mod recorder;
 pub mod result;
 pub mod run;
 pub mod send;

@@ -1,9 +1,11 @@
 //! What the command line and the configuration ask of a run.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::connect::{HostKeyChecking, Secret};
+use crate::modules::recorded_changes::Records;
 
 /// How many invocations of a host are worked on at once; see `TRIMTAB_WINDOW`.
 pub const DEFAULT_WINDOW: usize = 256;
@@ -35,6 +37,10 @@ pub struct Options {
     pub connection: ConnectionDefaults,
     pub privilege: PrivilegeDefaults,
     pub roles_path: Vec<PathBuf>,
+    /// Directories with modules of one's own, behind `library/` of role and playbook.
+    pub library: Vec<PathBuf>,
+    /// Changes that this run takes back or makes again.
+    pub records: Option<Arc<Records>>,
 }
 
 /// What a pattern of `hosts` that matches nothing is.
@@ -110,6 +116,8 @@ impl Default for Options {
                 password: None,
             },
             roles_path: Vec::new(),
+            library: Vec::new(),
+            records: None,
         }
     }
 }

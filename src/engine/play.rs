@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use tokio::sync::{Semaphore, mpsc};
 
@@ -21,6 +21,7 @@ use super::event::Event;
 use super::lane::Lane;
 use super::options::Options;
 use super::reach::Reach;
+use super::recorder::Recorder;
 use super::run::Lost;
 use super::view::host_view;
 
@@ -37,6 +38,8 @@ pub struct Run {
     pub vars: Arc<RunVars>,
     pub events: mpsc::UnboundedSender<Event>,
     pub tags: TagSelection,
+    /// Keeps what is changed.
+    recorder: OnceLock<Arc<dyn Recorder>>,
     /// Hosts that failed or were unreachable, so that later plays leave them out.
     pub lost: Lost,
     /// Asks the user a question of `vars_prompt`.
@@ -68,6 +71,7 @@ impl Run {
             vars,
             events,
             tags,
+            recorder: OnceLock::new(),
             lost: Lost::default(),
             ask,
             cleared_errors: AtomicBool::new(false),
@@ -75,6 +79,16 @@ impl Run {
             lanes: Mutex::default(),
             forks,
         })
+    }
+
+    /// Has changes kept by a recorder, which was not there before.
+    pub fn record_with(&self, recorder: Arc<dyn Recorder>) {
+        let _ = self.recorder.set(recorder);
+    }
+
+    /// Who keeps changes.
+    pub fn recorder(&self) -> Option<&Arc<dyn Recorder>> {
+        self.recorder.get()
     }
 
     /// Tells those who listen; if nobody does any more, the run goes on.

@@ -34,16 +34,29 @@ impl Lost {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&host)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub fn clear(&self) {
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-/// Runs plays on the hosts of the inventory that `limit` allows (`None`: all).
-pub async fn run_plays(run: &Arc<Run>, plays: &[Arc<Play>], limit: Option<&HashSet<HostId>>) -> Result<()> {
+/// Runs plays on the hosts of the inventory that `limit` allows (`None`: all). `playbooks` says how many plays are left
+/// behind each playbook but the last: with a host that failed or was not reached, the next playbook is not begun.
+pub async fn run_plays(
+    run: &Arc<Run>,
+    plays: &[Arc<Play>],
+    playbooks: &[usize],
+    limit: Option<&HashSet<HostId>>,
+) -> Result<()> {
     for (index, play) in plays.iter().enumerate() {
         run.replace_inventory(|inventory| inventory.set_playbook_directory(&play.directory));
         if !run_play(run, play, index as u32, limit).await? {
+            break;
+        }
+        if playbooks.contains(&(plays.len() - index - 1)) && !run.lost.is_empty() {
             break;
         }
     }

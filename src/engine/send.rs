@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use crate::connect::shell::{Request, Response};
 use crate::connect::{ConnectError, ConnectErrorKind, Identity};
+use crate::error::Error;
 use crate::host::port::Question;
 use crate::host::{Applied, Failure, SlotId};
 
 use super::conclude::conclude;
-use super::exchange::{Staged, Verdict, change_requests, is_answered, judge, question_request, step_failure};
+use super::exchange::{Staged, Verdict, change_requests, end_of, is_answered, judge, question_request, step_failure};
+use super::recorder::{ChangeEnd, Recorder};
 use super::result::{Status, TaskResult};
 use super::walk::Walker;
 
@@ -54,12 +56,32 @@ fn loads(staged: Vec<Staged>, questions: Vec<Question>) -> Vec<Load> {
     loads
 }
 
+/// Has the changes of a load kept before they are sent.
+async fn record(recorder: Arc<dyn Recorder>, load: &mut Load) -> Result<(), Error> {
+    let intents: Vec<_> = load.changes.iter_mut().filter_map(|staged| staged.intent.take()).collect();
+    if intents.is_empty() {
+        return Ok(());
+    }
+    let numbers = recorder.begin(intents).await?;
+    for (staged, number) in load.changes.iter_mut().zip(numbers) {
+        staged.number = Some(number);
+    }
+    Ok(())
+}
+
 impl Walker {
     /// Sends what is ready and takes in what comes back.
     pub(super) async fn exchange(&mut self) {
         let staged = std::mem::take(&mut self.staged);
         let questions = self.port.take_questions();
-        for load in loads(staged, questions) {
+        for mut load in loads(staged, questions) {
+            let recorder = self.play.run.recorder().cloned();
+            if let Some(recorder) = recorder
+                && let Err(error) = record(recorder, &mut load).await
+            {
+                self.could_not_record(&load, &error);
+                return;
+            }
             let requests: Vec<Request> = load
                 .changes
                 .iter()
@@ -85,6 +107,22 @@ impl Walker {
         }
     }
 
+    /// Tells the recorder what became of a change.
+    fn ended(&self, staged: &Staged, end: impl FnOnce() -> ChangeEnd) {
+        if let (Some(recorder), Some(number)) = (self.play.run.recorder(), staged.number) {
+            recorder.end(number, end());
+        }
+    }
+
+    /// What cannot be recorded is not made: the first task of it fails, all behind it is decided anew.
+    fn could_not_record(&mut self, load: &Load, error: &Error) {
+        let Some(first) = load.changes.first() else { return };
+        let Some(index) = self.window.iter().position(|slot| slot.id == first.slot) else { return };
+        self.window[index].unconfirmed = false;
+        let failure = Failure::new(format!("{}: nothing was changed, since {error}", first.change.what));
+        self.change_failed(index, first.slot, failure);
+    }
+
     /// Runs an invocation's shell code on a new connection.
     pub(super) async fn renew(&mut self, renewal: Renewal) {
         let Renewal { slot, identity, text, limit } = renewal;
@@ -101,6 +139,7 @@ impl Walker {
         for staged in changes {
             let (own, others) = rest.split_at(staged.change.steps.len().min(rest.len()));
             rest = others;
+            self.ended(&staged, || end_of(&staged.change, own));
             let Some(index) = self.window.iter().position(|slot| slot.id == staged.slot) else { continue };
             self.window[index].unconfirmed = false;
             if !staged.change.certain {
@@ -153,6 +192,9 @@ impl Walker {
             // only reads are missing: those who want them ask again, and hear that the host is lost
             self.port.forget_all();
             return;
+        }
+        for staged in &load.changes {
+            self.ended(staged, || ChangeEnd::Unknown);
         }
         for slot in &mut self.window {
             slot.unconfirmed |= load.changes.iter().any(|staged| staged.slot == slot.id);
@@ -227,7 +269,9 @@ mod tests {
         let staged = |slot: u64, identity: &Arc<Identity>| Staged {
             slot: SlotId(slot),
             identity: Arc::clone(identity),
-            change: Change::certain("x", Footprint::nothing()),
+            change: Arc::new(Change::certain("x", Footprint::nothing())),
+            intent: None,
+            number: None,
         };
         let question = |identity: &Arc<Identity>| (Arc::clone(identity), Query::Line("/proc/uptime".into()));
         let shape = |loads: &[Load]| -> Vec<(bool, usize, usize)> {

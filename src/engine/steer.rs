@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::inventory::Inventory;
+use crate::modules::Effect;
 use crate::playbook::Role;
 use crate::value::Value;
 
 use super::event::Event;
+use super::perform::Ended;
 use super::result::Steer;
 use super::view::host_view;
 use super::walk::{HostEnd, Walker};
@@ -50,19 +53,32 @@ pub(super) fn in_words(name: &str, host: &str, role: Option<&Role>) -> (String, 
 }
 
 impl Walker {
+    /// Whether add_host and group_by change anything depends on the inventory as it is now.
+    pub(super) fn with_real_change(&self, ended: Ended) -> Ended {
+        let Ended::Module(Ok(mut outcome)) = ended else { return ended };
+        let inventory = || Inventory::clone(&self.play.run.inventory());
+        let changed = match &outcome.effect {
+            Effect::AddHost { name, groups, variables } => {
+                inventory().add_host(name, variables.clone(), &texts(groups))
+            }
+            Effect::GroupBy { group, parents } => inventory().add_to_group(self.host, group, &texts(parents)),
+            _ => outcome.changed,
+        };
+        outcome.changed = changed;
+        Ended::Module(Ok(outcome))
+    }
+
     pub(super) fn steer(&mut self, steer: Steer) {
         match steer {
             Steer::AddHost { name, groups, variables } => {
-                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
                 self.play.run.replace_inventory(|inventory| {
-                    inventory.add_host(&name, variables, &groups);
+                    inventory.add_host(&name, variables, &texts(&groups));
                 });
                 self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
             }
             Steer::GroupBy { group, parents } => {
-                let parents: Vec<&str> = parents.iter().map(String::as_str).collect();
                 self.play.run.replace_inventory(|inventory| {
-                    inventory.add_to_group(self.host, &group, &parents);
+                    inventory.add_to_group(self.host, &group, &texts(&parents));
                 });
                 self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
             }
@@ -112,8 +128,13 @@ impl Walker {
         self.drop_from(0);
         self.growth.cursor.end();
         self.growth.rest = None;
+        self.growth.flushed = None;
         self.at_end = true;
         self.end = end;
         self.depart();
     }
+}
+
+fn texts(names: &[String]) -> Vec<&str> {
+    names.iter().map(String::as_str).collect()
 }

@@ -6,10 +6,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll};
 
-use crate::connect::Transport;
+use crate::connect::{Identity, Transport};
 use crate::error::Error;
 use crate::host::port::Waiting;
-use crate::host::{Applied, Failure, FailureKind, Host, Port, SlotId};
+use crate::host::{Applied, Change, Failure, FailureKind, Host, Port, SlotId};
 use crate::inventory::HostId;
 use crate::playbook::{Item, Task, Written};
 use crate::value::{Interruption, Map};
@@ -19,10 +19,11 @@ use super::conclude::{conclude, unknown};
 use super::cursor::Cursor;
 use super::event::Event;
 use super::exchange::Staged;
-use super::handler::{HandlerId, Handlers};
+use super::handler::{Handlers, Notified};
 use super::lane::Lane;
 use super::perform::Ended;
 use super::play::PlayRun;
+use super::recorder::Intent;
 use super::result::{Steer, TaskResult};
 use super::send::Renewal;
 use super::window::{Growth, Part, Slot, SlotState, TaskRun};
@@ -70,7 +71,7 @@ pub struct Walker {
     pub(super) alone: Option<(Arc<Task>, Cursor)>,
     /// The play has no further task for this host.
     pub(super) at_end: bool,
-    pub(super) notified: HashSet<HandlerId>,
+    pub(super) notified: Notified,
     /// How many failures of others, that are failures of all, this host has followed.
     pub(super) followed: usize,
     /// The way on from the last result that was handed on.
@@ -117,14 +118,20 @@ impl Walker {
             runtime,
             window: VecDeque::new(),
             last_after: Cursor::new(sections.clone()),
-            growth: Growth { cursor: Cursor::new(sections), rest: None, handlers, ended_roles: Arc::default() },
+            growth: Growth {
+                cursor: Cursor::new(sections),
+                rest: None,
+                handlers,
+                flushed: None,
+                ended_roles: Arc::default(),
+            },
             followed: 0,
             failed_at: Vec::new(),
             ran_roles: HashSet::new(),
             blocked: None,
             alone: None,
             at_end: false,
-            notified: HashSet::new(),
+            notified: Notified::default(),
             staged: Vec::new(),
             next_slot: 0,
             gifts: 0,
@@ -287,7 +294,7 @@ impl Walker {
     fn end_slot(&mut self, index: usize, ended: Ended) {
         let slot = &self.window[index];
         let Some(call) = slot.call.clone() else { return };
-        let concluded = match ended {
+        let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {
                 Ok(unknown(&call, &reason))
@@ -326,6 +333,7 @@ impl Walker {
     pub(super) fn settle_slot(&mut self, index: usize, mut result: TaskResult) {
         result = self.with_known_handlers(result, &self.window[index].run.task);
         let slot = &mut self.window[index];
+        self.port.take_back(slot.id);
         if slot.holds {
             self.port.forget_all();
         }
@@ -443,28 +451,52 @@ impl Walker {
                 true
             }
             Some(Waiting::Change { identity, change, check: true }) => {
-                // in a run that makes changes this one never comes: what is behind is judged by the host as it is
-                if self.play.run.options.check {
-                    let touched = self.port.take_in(&identity, &change, true);
-                    self.drop_touched(index, &touched);
+                let change = Arc::new(change);
+                if let (Some(recorder), Some(intent)) =
+                    (self.play.run.recorder(), self.intent(&self.window[index], &identity, &change))
+                {
+                    recorder.planned(intent);
                 }
+                if !self.play.run.options.check {
+                    self.drop_from(index + 1);
+                    self.window[index].holds = true;
+                    self.port.imagine(id);
+                }
+                let touched = self.port.take_in(&identity, &change, true);
+                self.drop_touched(index, &touched);
                 self.port.resolve(id, Ok(Applied { check: true, ..Applied::default() }));
                 true
             }
             Some(Waiting::Change { identity, change, check: false }) => {
+                let change = Arc::new(change);
+                let intent = self.intent(&self.window[index], &identity, &change);
                 let touched = self.port.take_in(&identity, &change, false);
                 self.drop_touched(index, &touched);
                 let slot = &mut self.window[index];
                 slot.unconfirmed = true;
                 let retries = slot.call.as_ref().is_some_and(|call| call.retry.is_some());
                 let ahead = change.certain && self.play.run.options.window > 1 && !self.play.strict && !retries;
-                self.staged.push(Staged { slot: id, identity, change });
+                self.staged.push(Staged { slot: id, identity, change, intent, number: None });
                 if ahead {
                     self.port.resolve(id, Ok(Applied::default()));
                 }
                 ahead
             }
         }
+    }
+
+    /// What a recorder is told of a change of a slot; `None` if there is no recorder.
+    fn intent(&self, slot: &Slot, identity: &Arc<Identity>, change: &Arc<Change>) -> Option<Intent> {
+        self.play.run.recorder()?;
+        Some(Intent {
+            host: self.lane.target.name.as_str().into(),
+            task: Arc::clone(&slot.run.info),
+            item: slot.label.clone(),
+            no_log: slot.call.as_ref().is_none_or(|call| call.settings.no_log),
+            identity: Arc::clone(identity),
+            before: self.port.known(identity, &change.effects),
+            change: Arc::clone(change),
+        })
     }
 
     /// Drops the first invocation behind `index` that used an answer which is forgotten, and all behind it.
@@ -522,13 +554,7 @@ impl Walker {
     pub(super) fn scope(&self, task: &Arc<Task>, stamp: &Stamp, granted: bool, local: Map, upto: usize) -> TaskScope {
         let has_any = |delta: &Delta| match delta {
             Delta::Pending(pending) => pending.any || pending.facts || !pending.names.is_empty(),
-            Delta::Known(additions) => {
-                additions.facts.is_some()
-                    || additions.set_facts.is_some()
-                    || additions.include_vars.is_some()
-                    || additions.role.is_some()
-                    || !additions.unknown.is_empty()
-            }
+            Delta::Known(additions) => !additions.is_empty(),
         };
         TaskScope {
             run: Arc::clone(&self.play.run.vars),

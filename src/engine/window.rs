@@ -13,6 +13,7 @@ use crate::vars::{Delta, Stamp};
 
 use super::cursor::Cursor;
 use super::event::TaskInfo;
+use super::handler::HandlerId;
 use super::looping::Looped;
 use super::perform::{Call, Ended};
 use super::result::{Steer, TaskResult};
@@ -88,6 +89,8 @@ pub struct Slot {
     pub holds: bool,
     /// There was nothing before it in the window when it was begun.
     pub begun_first: bool,
+    /// What was notified before, if handlers were flushed between the slot before and this one.
+    pub flushed: Option<Arc<Vec<HandlerId>>>,
     /// How the window grew to this place, to grow again from here.
     pub grown_from: Growth,
 }
@@ -111,8 +114,12 @@ impl Slot {
         matches!(self.state, SlotState::Ended(_))
     }
 
-    /// True if it changes the play or the variables once it is committed, so that nothing behind it can be decided yet.
+    /// True if it changes the play or the variables once it is committed, or may do so, so that nothing behind it can be
+    /// decided yet.
     pub fn steers(&self) -> bool {
+        if !self.is_ended() {
+            return self.call.as_ref().is_some_and(|call| call.module.bare_name() == "group_by");
+        }
         let steer = self.result().and_then(|result| result.steer.as_ref());
         steer.is_some_and(|steer| !matches!(steer, Steer::Stats { .. }))
     }
@@ -134,6 +141,8 @@ pub struct Growth {
     pub rest: Option<(Arc<TaskRun>, Part)>,
     /// Handlers of roles that were included, in order.
     pub handlers: Arc<Vec<Item>>,
+    /// What was notified before handlers were flushed, until it is told to the slot behind.
+    pub flushed: Option<Arc<Vec<HandlerId>>>,
     /// The roles whose tasks came to their end, by identity.
     pub ended_roles: Arc<HashSet<String>>,
 }
@@ -160,7 +169,7 @@ pub fn pending(task: &Task, part: Part) -> Pending {
             _ => {
                 let returns = || module.returns.iter().map(|(name, _)| *name);
                 pending.facts = returns().any(|name| name == "ansible_facts");
-                pending.own_facts = returns().filter_map(|name| name.strip_prefix("ansible_facts.")).collect();
+                pending.own_facts = module.own_facts().collect();
             }
         },
         TaskAction::Unknown(_) | TaskAction::Template(_) => {

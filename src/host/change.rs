@@ -138,6 +138,8 @@ pub struct Change {
     pub effects: Vec<(Query, Response)>,
     /// Paths below which there will be nothing: a directory that is made anew, a tree that is removed.
     pub empties: Vec<String>,
+    /// The number of the recorded change that it takes back.
+    pub takes_back: Option<i64>,
 }
 
 impl Change {
@@ -152,6 +154,7 @@ impl Change {
             certain: true,
             effects: Vec::new(),
             empties: Vec::new(),
+            takes_back: None,
         }
     }
 

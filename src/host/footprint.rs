@@ -97,6 +97,25 @@ fn is_within(path: &str, ancestor: &str) -> bool {
     path.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// For people: what it holds.
+impl std::fmt::Display for Footprint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Footprint::Of(subjects) = self else { return formatter.write_str("the host") };
+        let words: Vec<String> = subjects
+            .iter()
+            .map(|subject| match subject {
+                Subject::Path(path) | Subject::Tree(path) => path.clone(),
+                Subject::Unit(name) => format!("unit {name}"),
+                Subject::Units => "units".to_owned(),
+                Subject::Packages => "packages".to_owned(),
+                Subject::Accounts => "users and groups".to_owned(),
+                Subject::Named(name) => name.clone(),
+            })
+            .collect();
+        formatter.write_str(&words.join(", "))
+    }
+}
+
 /// `sshd` and `sshd.service` are one unit.
 fn unit_stem(name: &str) -> &str {
     name.strip_suffix(".service").unwrap_or(name)

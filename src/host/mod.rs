@@ -10,6 +10,7 @@ pub mod footprint;
 pub mod port;
 pub mod query;
 pub mod reads;
+pub mod recorded;
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ pub use footprint::{Footprint, Subject};
 pub use port::{Port, SlotId};
 pub use query::Query;
 pub use reads::Read;
+pub use recorded::{Observation, RecordedChange, Standing};
 
 use crate::connect::Identity;
 use crate::connect::shell::Response;

@@ -53,6 +53,8 @@ struct State {
     resolved: HashMap<SlotId, Result<Applied, Failure>>,
     /// What changes did to what can be known without asking, oldest first.
     history: Vec<Trace>,
+    /// Whose recorded changes nobody else is to see, and how long the history was before them.
+    imagined: Option<(SlotId, usize)>,
     /// Who waits for an answer: a join of many reads polls only those that were woken.
     sleepers: Vec<Waker>,
     /// Counts what invocations asked or waited for, so that a waiting engine notices.
@@ -253,6 +255,31 @@ impl Port {
         touched
     }
 
+    /// What the questions of these effects have been answered so far, where they were asked.
+    pub fn known(&self, identity: &Arc<Identity>, effects: &[(Query, Response)]) -> Vec<Option<Response>> {
+        let state = self.state();
+        let answer = |query: &Query| state.answers.get(&(Arc::clone(identity), query.clone()));
+        effects.iter().map(|(query, _)| answer(query).map(|response| Response::clone(response))).collect()
+    }
+
+    /// Says that what this invocation records from now on is gone when it ends: it alone is in check mode.
+    pub fn imagine(&self, slot: SlotId) {
+        let mut state = self.state();
+        let length = state.history.len();
+        state.imagined.get_or_insert((slot, length));
+    }
+
+    /// Takes back what this invocation only imagined.
+    pub fn take_back(&self, slot: SlotId) {
+        let mut state = self.state();
+        let Some((_, length)) = state.imagined.take_if(|(imagined, _)| *imagined == slot) else { return };
+        for trace in state.history.split_off(length) {
+            if let Trace::Touched(footprint, _) = trace {
+                state.answers.retain(|(_, query), _| !footprint.touches(&query.footprint()));
+            }
+        }
+    }
+
     /// How often something was asked or waited for so far.
     pub fn activity(&self) -> u64 {
         self.state().activity
@@ -260,6 +287,7 @@ impl Port {
 
     /// Forgets an invocation that ended or was dropped.
     pub fn forget(&self, slot: SlotId) {
+        self.take_back(slot);
         let mut state = self.state();
         state.reads.remove(&slot);
         state.waiting.remove(&slot);
@@ -343,6 +371,24 @@ mod tests {
     }
 
     #[test]
+    fn what_a_single_task_in_check_mode_imagined_is_gone_when_it_ends() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = Query::Content("/etc/a".into());
+        let change =
+            Change::certain("write /etc/a", Footprint::path("/etc/a")).leaves(content.clone(), Response::output("x"));
+        port.imagine(SlotId(1));
+        port.take_in(&identity, &change, true);
+        port.take_in(&identity, &Change::uncertain("command", Footprint::Everything), true);
+        port.take_back(SlotId(2));
+        let other = Query::Content("/etc/b".into());
+        assert!(matches!(port.poll_read(SlotId(1), &identity, &other, Waker::noop()), Poll::Ready(Err(_))));
+        port.take_back(SlotId(1));
+        assert!(port.poll_read(SlotId(2), &identity, &content, Waker::noop()).is_pending());
+        assert!(port.poll_read(SlotId(2), &identity, &other, Waker::noop()).is_pending());
+    }
+
+    #[test]
     fn a_directory_made_just_now_is_empty_without_asking() {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());
@@ -393,6 +439,23 @@ mod tests {
         assert!(matches!(ask(content("/d/e/f")), Poll::Ready(Ok(response)) if response.success()));
         assert!(ask(stat("/d/e/f")).is_pending() && ask(stat("/d/e")).is_pending());
         assert!(matches!(ask(stat("/d/g")), Poll::Ready(Ok(response)) if !response.success()));
+    }
+
+    #[test]
+    fn what_is_read_with_a_hard_link_is_dropped_by_any_change() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = Query::Content("/etc/a".into());
+        let attributes = Query::Attributes { path: "/etc/a".into(), follow: true };
+        // a file with two names
+        let answer = Response { aliased: true, ..Response::output("f") };
+        port.answer((Arc::clone(&identity), attributes.clone()), answer);
+        port.answer((Arc::clone(&identity), content.clone()), Response::output("x"));
+        for query in [&attributes, &content] {
+            assert!(port.poll_read(SlotId(1), &identity, query, Waker::noop()).is_ready());
+        }
+        assert_eq!(port.invalidate(&Footprint::path("/srv/b")), vec![SlotId(1)]);
+        assert!(port.poll_read(SlotId(2), &identity, &content, Waker::noop()).is_pending(), "its content too");
     }
 
     #[test]

@@ -13,6 +13,22 @@ pub trait Read {
     fn parse(&self, response: &Response) -> Result<Self::Answer, Failure>;
 }
 
+/// A question as it was asked before, and its bare answer.
+#[derive(Debug, Clone)]
+pub struct Asked(pub Query);
+
+impl Read for Asked {
+    type Answer = Response;
+
+    fn query(&self) -> Query {
+        self.0.clone()
+    }
+
+    fn parse(&self, response: &Response) -> Result<Response, Failure> {
+        Ok(response.clone())
+    }
+}
+
 /// The text of a small kernel file (`/proc/sys/…`, `/sys/…`), or `None` if it does not exist.
 #[derive(Debug, Clone)]
 pub struct KernelFile(pub String);
@@ -137,6 +153,18 @@ impl FileAttributes {
         ));
         // a change by another name of the file would not be seen
         Response { aliased: self.names > 1, ..response }
+    }
+}
+
+/// For people: `file 0644 root:root 5 bytes`.
+impl std::fmt::Display for FileAttributes {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let FileAttributes { kind, mode, owner, group, size, target, .. } = self;
+        match kind {
+            FileKind::Link => write!(formatter, "link to {target}, of {owner}:{group}"),
+            FileKind::File => write!(formatter, "file {mode:04o} {owner}:{group} {size} bytes"),
+            other => write!(formatter, "{} {mode:04o} {owner}:{group}", other.state()),
+        }
     }
 }
 

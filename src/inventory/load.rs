@@ -28,28 +28,94 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
 /// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
 /// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
-    let mut loading = Loading {
-        builder: Builder::new(),
-        directories: Vec::new(),
-        extra: Arc::clone(extra),
-        keyring: Arc::clone(keyring),
-    };
+    load_as(sources, extra, keyring, Reading::default())
+}
+
+/// How sources are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reading {
+    pub group_names: GroupNames,
+    /// A source that cannot be read is a warning; nothing more of it counts.
+    pub lenient: bool,
+    /// With `lenient`: if no source can be read, that is an error all the same.
+    pub wants_one: bool,
+}
+
+/// What becomes of a group's name that could not be a variable's.
+///
+/// Source: `TRANSFORM_INVALID_GROUP_CHARS`,
+/// <https://docs.ansible.com/ansible/latest/reference_appendices/config.html>
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupNames {
+    /// It stays.
+    #[default]
+    Ignore,
+    /// It stays, with a warning.
+    Never,
+    /// What cannot stand there becomes `_`, with a warning.
+    Always,
+    /// The same without.
+    Silently,
+}
+
+/// Reads the sources of an inventory in this way.
+pub fn load_as<S: AsRef<str>>(
+    sources: &[S],
+    extra: &Arc<Map>,
+    keyring: &Arc<Keyring>,
+    reading: Reading,
+) -> Result<Inventory> {
+    let mut loading = Loading::new(extra, keyring);
+    loading.builder.names = reading.group_names;
+    let mut failures = Vec::new();
     for source in sources {
         let source = source.as_ref();
-        let path = expand_home(source);
-        if source.contains(',') && !path.exists() {
-            read_list(source, &mut loading.builder)?;
-            continue;
+        let Err(error) = read_source(source, &mut loading, reading.lenient) else { continue };
+        if !reading.lenient {
+            return Err(error);
         }
-        let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
-        let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
-        let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
-        loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
-        read_path(&path, &mut loading)?;
+        failures.push(unparsed(source, &error));
     }
-    let Loading { builder, directories, .. } = loading;
-    let (hosts, groups, warnings) = builder.finish();
-    Ok(Inventory::new(hosts, groups, directories, keyring, warnings))
+    if reading.wants_one && !sources.is_empty() && failures.len() == sources.len() {
+        return Error::collect(failures).map_or_else(|| Ok(loading.finish()), Err);
+    }
+    loading.builder.warnings.extend(failures);
+    Ok(loading.finish())
+}
+
+/// A source that could not be read, in Ansible's words and ours.
+fn unparsed(source: &str, error: &Error) -> Error {
+    let plugin = match Path::new(source).extension().and_then(|ending| ending.to_str()) {
+        _ if source.contains(',') => "advanced_host_list",
+        Some("yml" | "yaml" | "json") => "yaml",
+        _ => "ini",
+    };
+    let message = error.message();
+    let named = Error::new(error.kind(), format!("Failed to parse {source} with {plugin} plugin: {message}"));
+    let named = error.places().iter().fold(named, |named, (place, label)| named.at_label(place, label.as_str()));
+    error.hints().iter().fold(named, |named, hint| named.hint(hint))
+}
+
+fn read_source(source: &str, loading: &mut Loading, lenient: bool) -> Result<()> {
+    let path = expand_home(source);
+    if source.contains(',') && !path.exists() {
+        return read_list(source, &mut loading.builder, lenient);
+    }
+    let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
+    let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
+    let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
+    let keyring = Arc::clone(&loading.keyring);
+    loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, &keyring))));
+    read_path(&path, loading)
+}
+
+/// Reads one text as an inventory: YAML if the name of its source ends so or it looks like it, else INI. Nothing is
+/// beside it and nothing in it is encrypted.
+pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
+    let mut loading = Loading::new(&Arc::default(), &Arc::default());
+    loading.builder.current = source.path.clone();
+    read_text_of(source, &mut loading)?;
+    Ok(loading.finish())
 }
 
 /// What is read so far.
@@ -62,6 +128,22 @@ pub(super) struct Loading {
     pub(super) keyring: Arc<Keyring>,
 }
 
+impl Loading {
+    fn new(extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Loading {
+        Loading {
+            builder: Builder::new(),
+            directories: Vec::new(),
+            extra: Arc::clone(extra),
+            keyring: Arc::clone(keyring),
+        }
+    }
+
+    fn finish(self) -> Inventory {
+        let (hosts, groups, warnings) = self.builder.finish();
+        Inventory::new(hosts, groups, self.directories, &self.keyring, warnings)
+    }
+}
+
 fn expand_home(source: &str) -> PathBuf {
     match (source.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => Path::new(&home).join(rest),
@@ -69,7 +151,8 @@ fn expand_home(source: &str) -> PathBuf {
     }
 }
 
-fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
+/// Hosts apart by commas; `lenient`: a range without an end is a name as it stands, as in Ansible.
+fn read_list(list: &str, builder: &mut Builder, lenient: bool) -> Result<()> {
     builder.current = PathBuf::from(list);
     let source = Source::new("-i", list);
     let mut column = 1;
@@ -81,7 +164,16 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
         if item.is_empty() {
             continue;
         }
-        let (names, port) = address::expand(item).map_err(|reason| Error::input(reason).at(&place))?;
+        let (names, port) = match address::expand(item) {
+            Ok(expanded) => expanded,
+            Err(_) if lenient && address::lacks_end(item) => {
+                let message =
+                    "Unable to parse address from hostname, leaving unchanged: host range must specify end value";
+                builder.warnings.push(Error::input(message).at(&place));
+                (vec![item.to_owned()], None)
+            }
+            Err(reason) => return Err(Error::input(reason).at(&place)),
+        };
         for name in names {
             builder.add_host(&name, GroupId::UNGROUPED, port, &place);
         }
@@ -118,12 +210,15 @@ fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
     if is_script(path) {
         return script::read(&mut loading.builder);
     }
-    let source = read_text(path, &loading.keyring)?;
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("yml" | "yaml" | "json") => read_yaml(&source, loading),
-        Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(&source))),
-        None | Some("config") if looks_like_yaml(&source.text) => read_yaml(&source, loading),
-        _ => ini::read(&source, &mut loading.builder),
+    read_text_of(&read_text(path, &loading.keyring)?, loading)
+}
+
+fn read_text_of(source: &Arc<Source>, loading: &mut Loading) -> Result<()> {
+    match source.path.extension().and_then(|ending| ending.to_str()) {
+        Some("yml" | "yaml" | "json") => read_yaml(source, loading),
+        Some("toml") => Err(Error::input("inventories in TOML are not supported").at(&Place::start(source))),
+        None | Some("config") if looks_like_yaml(&source.text) => read_yaml(source, loading),
+        _ => ini::read(source, &mut loading.builder),
     }
 }
 

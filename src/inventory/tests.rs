@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::source::Source;
 
 pub(super) struct Tree(pub(super) tempfile::TempDir);
 
@@ -67,7 +68,7 @@ fn broken_inventories_say_where_and_what_to_do() {
         ("h.yml", "all: {host: {web1: }}", "unexpected key `host`", "1:7", "did you mean `hosts`?"),
         ("h.yml", "web: [x]", "the group `web` must be a mapping", "1:6", ""),
         ("h.yml", "- x", "must be a mapping of groups, this is a sequence", "1:1", ""),
-        ("h.yml", "all: {hosts: {7: }}", "the name of a host must be text, this is a integer", "1:15", "quote it"),
+        ("h.yml", "all: {hosts: {7: }}", "Host pattern 7 must be a string, this is a integer", "1:15", "quote it"),
         ("h.yml", "all: {hosts: {x: 1}}", "the variables of `x` must be a mapping", "1:18", ""),
         ("h.yml", "plugin: aws_ec2", "the inventory plugin `aws_ec2` is not supported", "1:1", "ansible-inventory"),
         ("h.yml", "a: {children: {b: {children: {a: }}}}", "cannot be a child of `b`", "1:31", ""),
@@ -79,6 +80,15 @@ fn broken_inventories_say_where_and_what_to_do() {
         assert!(error.to_string().contains(&format!("/{file}:{place}: ")), "{text}: {error}");
         assert!(error.hints().join("\n").contains(hint), "{text}: {:?}", error.hints());
     }
+}
+
+#[test]
+fn a_text_is_read_by_the_name_of_its_source() {
+    let inventory = parse(&Source::new("hosts", "[web]\nweb[1:2] a=1\n")).unwrap();
+    assert_eq!((hosts(&inventory, "web"), var(&inventory, "web2", "a")), ("web1 web2".to_owned(), "1".to_owned()));
+    let inventory = parse(&Source::new("hosts.yml", "web: {hosts: {web1: {a: x}}}\n")).unwrap();
+    assert_eq!((hosts(&inventory, "web"), var(&inventory, "web1", "a")), ("web1".to_owned(), "'x'".to_owned()));
+    assert!(parse(&Source::new("hosts.toml", "")).is_err());
 }
 
 #[test]

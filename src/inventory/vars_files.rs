@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::error::{Error, Result};
 use crate::source::Source;
 use crate::value::Map;
-use crate::vault::Keyring;
+use crate::vault::{Keyring, is_encrypted};
 use crate::yaml;
 
 /// The endings of files with variables, in the order in which they are looked for.
@@ -118,13 +118,14 @@ pub fn load_file(path: &Path, keyring: &Keyring) -> Result<Map> {
 pub(super) fn read_text(path: &Path, keyring: &Keyring) -> Result<Arc<Source>> {
     let bytes = std::fs::read(path)
         .map_err(|error| Error::input(format!("cannot read `{}`: {}", path.display(), reason(&error))))?;
+    let source = if is_encrypted(&bytes) { Source::secret } else { Source::new };
     match String::from_utf8(keyring.open(path, bytes)?) {
-        Ok(text) => Ok(Source::new(path, text)),
+        Ok(text) => Ok(source(path, text)),
         Err(error) => {
             let good = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]).into_owned();
             let line = good.matches('\n').count() as u32 + 1;
             let column = good.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
-            let source = Source::new(path, good);
+            let source = source(path, good);
             Err(Error::input("not UTF-8 text").at(&crate::source::Place::new(&source, line, column)))
         }
     }

@@ -5,7 +5,7 @@ use crate::host::Failure;
 use crate::value::Value;
 
 use super::background::{self, Work};
-use super::execution::{Execution, Kept, heading, kept_by_files, lines};
+use super::execution::{Execution, Kept, heading, kept_by_files, lines, timeless};
 use super::shell_words::{expanded, split};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 
@@ -134,7 +134,7 @@ pub(super) async fn run_once(execution: &Execution, invocation: &Invocation) -> 
             let decided = args.has("creates") || args.has("removes");
             let outcome = Outcome { result: execution.result(Some(0), "", ""), ..Outcome::with_changed(decided) };
             let outcome = Outcome { skipped: !decided, ..outcome };
-            Ok(timeless(outcome.with("msg", "Command would have run if not in check mode")))
+            Ok(without_times(outcome.with("msg", "Command would have run if not in check mode")))
         }
     }
 }
@@ -145,11 +145,11 @@ fn not_run(execution: &Execution, kept: &Kept, verb: &str) -> Outcome {
     let stdout = format!("skipped, since {path} {state}");
     let outcome = Outcome { result: execution.result(Some(0), &stdout, ""), ..Outcome::ok() };
     let outcome = outcome.with("stdout_lines", lines(&stdout));
-    timeless(outcome.with("msg", format!("{verb} not run command since '{path}' {state}")))
+    without_times(outcome.with("msg", format!("{verb} not run command since '{path}' {state}")))
 }
 
-fn timeless(outcome: Outcome) -> Outcome {
-    ["start", "end", "delta"].into_iter().fold(outcome, |outcome, name| outcome.with(name, Value::Null))
+fn without_times(outcome: Outcome) -> Outcome {
+    Outcome { result: timeless(outcome.result.clone()), ..outcome }
 }
 
 #[cfg(test)]

@@ -77,9 +77,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
             return Err(Failure::new("can not use content with a dir as dest"));
         }
         let content = Content::Bytes(content_text(content).into_bytes());
-        let source = Source { content, name: None, shown: "dynamically generated".to_owned(), mode: 0o600 };
+        let source = Source { content, name: None, shown: placement.dest.clone(), mode: 0o600 };
         expect_checksum(args.str("checksum"), &source)?;
-        return install(&host, &args, &placement, source).await;
+        let outcome = install(&host, &args, &placement, source).await?;
+        return Ok(outcome.with("src", "dynamically generated"));
     }
     let src = match args.str("src") {
         Some(src) if !src.is_empty() => src,

@@ -172,6 +172,12 @@ fn pattern_footprint(pattern: &str) -> Footprint {
     }
 }
 
+/// The values of a program that did not run.
+pub fn timeless(mut result: Map) -> Map {
+    result.extend(["start", "end", "delta"].map(|name| (name.into(), Value::Null)));
+    result
+}
+
 impl Execution {
     fn what(&self, settings: &Settings) -> String {
         if settings.no_log { self.what.split(':').next().unwrap_or_default().to_owned() } else { self.what.clone() }
@@ -217,17 +223,26 @@ impl Execution {
             let directory = args.text("chdir");
             return Err(failed_with(
                 Failure::new(format!("Unable to change directory before execution: `{directory}`: {reason}")),
-                self.result(None, "", ""),
+                timeless(self.result(None, "", "")),
             ));
         }
         if let Some(errno) = self.not_started(&end) {
             let reason = if errno == 2 { "No such file or directory" } else { "Permission denied" };
             let program = self.program.as_deref().unwrap_or_default();
             let message = format!("Error executing command: [Errno {errno}] {reason}: `{program}`");
-            return Err(failed_with(Failure::new(message), self.result(Some(errno), "", "")));
+            let failure = failed_with(Failure::new(message), self.result(Some(errno), "", ""));
+            return Err(failure.with("cmd", self.quoted_command()));
         }
         let duration = end.duration.unwrap_or_else(|| begun.elapsed());
         Ok(Some(Ended { duration: Some(duration), ..end }))
+    }
+
+    /// The command as one line, which Ansible gives for what could not be started.
+    fn quoted_command(&self) -> Value {
+        match self.command.as_list() {
+            Some(words) => words.iter().map(|word| quote(&word.to_text())).collect::<Vec<_>>().join(" ").into(),
+            None => self.command.clone(),
+        }
     }
 
     /// The error number if the shell says that it could not start the program: Ansible's `rc` then.

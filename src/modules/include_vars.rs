@@ -6,7 +6,7 @@ use crate::host::Failure;
 use crate::source::Source;
 use crate::template::Context;
 use crate::value::{Map, Value};
-use crate::vault::Keyring;
+use crate::vault::{Keyring, is_encrypted};
 use crate::yaml;
 
 use super::{Action, Arg, Args, Effect, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
@@ -100,9 +100,10 @@ fn absolute(path: &Path) -> PathBuf {
 fn load(path: &Path, keyring: &Keyring) -> Result<Map, Failure> {
     let shown = path.display();
     let bytes = std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {shown}: {error}")))?;
+    let source = if is_encrypted(&bytes) { Source::secret } else { Source::new };
     let text = String::from_utf8(keyring.open(path, bytes)?)
         .map_err(|_| Failure::new(format!("{shown} is not text in UTF-8")))?;
-    match yaml::load(&Source::new(path, text))? {
+    match yaml::load(&source(path, text))? {
         None => Ok(Map::new()),
         Some(node) if node.as_mapping().is_some() => Ok(node.to_map()),
         Some(node) => {

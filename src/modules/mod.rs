@@ -34,6 +34,7 @@ mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
+pub mod external;
 mod fail;
 #[cfg(test)]
 mod fake_systemd;
@@ -76,6 +77,7 @@ mod ping;
 mod programs;
 mod raw;
 mod reboot;
+pub mod recorded_changes;
 mod replace;
 mod rpm_key;
 mod script;
@@ -179,6 +181,7 @@ pub const MODULES: &[&Module] = &[
     &ping::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
+    &recorded_changes::MODULE,
     &replace::MODULE,
     &rpm_key::MODULE,
     &script::MODULE,
@@ -298,10 +301,37 @@ pub struct Settings {
     pub background: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
+    /// The file of a module that is none of [`MODULES`].
+    pub external: Option<std::path::PathBuf>,
+    /// Changes that this run takes back or makes again.
+    pub records: Option<Arc<recorded_changes::Records>>,
 }
+
+/// Collections under whose names modules of others are found too: what was Ansible's own before collections came, what
+/// moved out of `community.general`, and a name that some roles write for `community.mysql`.
+const ALSO_FOUND_AS: &[(&str, &str)] = &[
+    ("ansible.builtin.", ""),
+    ("ansible.legacy.", ""),
+    ("community.general.", "community."),
+    ("community.general.", "ansible.posix."),
+    ("ansible.mysql.", "community.mysql."),
+];
 
 /// The module of this name, with or without its collection.
 pub fn find(name: &str) -> Option<&'static Module> {
+    find_as_named(name).or_else(|| {
+        let moved = ALSO_FOUND_AS.iter().filter_map(|(from, to)| Some((name.strip_prefix(from)?, *to)));
+        let mut moved = moved.filter(|(bare, _)| !bare.contains('.'));
+        moved.find_map(|(bare, to)| {
+            let module = find_as_named(bare)?;
+            let is_of_ansible = ["ansible.", "community."].iter().any(|start| module.name.starts_with(start));
+            let names = || std::iter::once(module.name).chain(module.aliases.iter().copied());
+            (is_of_ansible && names().any(|name| name.starts_with(to))).then_some(module)
+        })
+    })
+}
+
+fn find_as_named(name: &str) -> Option<&'static Module> {
     let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
     MODULES.iter().copied().find(|module| {
         module.name == bare
@@ -351,6 +381,11 @@ impl Module {
     /// The name without its collection.
     pub fn bare_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
+    }
+
+    /// The facts that it returns under a name without `ansible_`.
+    pub fn own_facts(&self) -> impl Iterator<Item = &'static str> {
+        self.returns.iter().filter_map(|(name, _)| name.strip_prefix("ansible_facts."))
     }
 
     /// The argument of this name or alias; else the one that stands for any name, if the module has it.

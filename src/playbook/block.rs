@@ -67,7 +67,7 @@ impl Loader<'_> {
         }
         if around.is_handler && around.in_block {
             self.error(
-                Error::parse("a block cannot be a handler")
+                Error::parse("Using a block as a handler is not supported.")
                     .at(&node.place)
                     .hint("blocks can group handlers, but not within other blocks"),
             );

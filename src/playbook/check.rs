@@ -4,6 +4,13 @@
 //! has a condition, stands in `rescue`, is a handler, …), it is a warning, since what is never reached never stops
 //! a run; but a misspelt argument is an error everywhere.
 
+mod files;
+mod follow;
+mod missing;
+mod names;
+mod plugins;
+mod survey;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -15,44 +22,46 @@ use super::tags::{TagSelection, tags_of};
 use super::task::module_names;
 use super::{Item, Play, Role, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
-use crate::modules::{Action, EngineAction, FreeForm, Module, args, background};
+use crate::modules::{Action, EngineAction, FreeForm, Module, args, background, external};
 use crate::source::Place;
 use crate::template::{Kind, SearchPath, check_syntax, filter_exists, filters_used, lookup_names};
 use crate::value::{Map, Value};
+use follow::Thorough;
+pub use missing::{Lack, Missing};
+pub use survey::{Checked, Findings, Survey};
 
 /// No more errors than this are collected.
 const MOST_ERRORS: usize = 20;
 
 /// Judges plays that will run (leave out those that have no hosts). Warnings are added to `warnings`; the result is an
 /// error if anything that is certainly reached cannot work.
-pub fn check(plays: &[Arc<Play>], selection: &TagSelection, warnings: &Mutex<Vec<Error>>) -> Result<()> {
-    let mut check = Check {
-        selection,
-        search: SearchPath::default(),
-        errors: Vec::new(),
-        warnings: Vec::new(),
-        doubtful: IndexMap::new(),
-    };
+pub fn check(
+    plays: &[Arc<Play>],
+    selection: &TagSelection,
+    warnings: &Mutex<Vec<Error>>,
+    library: &[PathBuf],
+) -> Result<()> {
+    let mut check = Check::new(selection, library);
     for play in plays {
         check.play(play);
     }
-    for (name, (place, count)) in std::mem::take(&mut check.doubtful) {
-        let error = unknown_module(&name, &place);
-        let more = if count > 1 { format!("it is used {count} times; ") } else { String::new() };
-        check.warnings.push(error.hint(format!("{more}the task fails if it is reached")));
-    }
+    check.tell_doubtful();
     lock(warnings).append(&mut check.warnings);
     Error::collect(check.errors).map_or(Ok(()), Err)
 }
 
 struct Check<'a> {
     selection: &'a TagSelection,
+    /// Directories with modules of one's own, behind those beside role and playbook.
+    library: &'a [PathBuf],
     /// Where the files of the task at hand are looked for.
     search: SearchPath,
     errors: Vec<Error>,
     warnings: Vec<Error>,
     /// Unknown modules that may never be reached, each with its first place and how often it is used.
     doubtful: IndexMap<String, (Place, usize)>,
+    /// Set if all is to be found, not only what stops a run.
+    thorough: Option<Thorough>,
 }
 
 /// How sure it is that a task is reached.
@@ -64,7 +73,28 @@ enum Reach {
     Never,
 }
 
-impl Check<'_> {
+impl<'a> Check<'a> {
+    fn new(selection: &'a TagSelection, library: &'a [PathBuf]) -> Check<'a> {
+        Check {
+            selection,
+            library,
+            search: SearchPath::default(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            doubtful: IndexMap::new(),
+            thorough: None,
+        }
+    }
+
+    /// Makes warnings of the unknown modules that may never be reached.
+    fn tell_doubtful(&mut self) {
+        for (name, (place, count)) in std::mem::take(&mut self.doubtful) {
+            let error = unknown_module(&name, &place);
+            let more = if count > 1 { format!("it is used {count} times; ") } else { String::new() };
+            self.warnings.push(error.hint(format!("{more}the task fails if it is reached")));
+        }
+    }
+
     fn play(&mut self, play: &Play) {
         let mut certain = true;
         self.search.playbook_dir.clone_from(&play.directory);
@@ -108,16 +138,35 @@ impl Check<'_> {
                     self.arguments(task, module, reach);
                     self.background(task, module, reach);
                 }
-                TaskAction::Unknown(name) if reach == Reach::Certain => self.error(unknown_module(name, &task.place)),
+                TaskAction::Unknown(name) if self.is_external(name, task, reach) => {}
+                TaskAction::Unknown(name) if reach == Reach::Certain => {
+                    self.error(unknown_module(name, &task.action_place))
+                }
                 TaskAction::Unknown(name) => {
-                    self.doubtful.entry(name.clone()).or_insert_with(|| (task.place.clone(), 0)).1 += 1;
+                    self.doubtful.entry(name.clone()).or_insert_with(|| (task.action_place.clone(), 0)).1 += 1;
                 }
                 TaskAction::Template(_) => {}
             }
+            self.look_at(task, reach);
         }
-        if may_end_the_play(task) {
-            *certain = false;
+        let goes_on = if reach == Reach::Never { None } else { self.follow(task, begun) };
+        if goes_on.unwrap_or(!may_end_the_play(task)) {
+            return;
         }
+        *certain = false;
+    }
+
+    /// True if there is an executable for an action that is none of the modules; says so if it cannot run.
+    fn is_external(&mut self, name: &str, task: &Task, reach: Reach) -> bool {
+        let Some(path) = external::find(name, &self.search, self.library) else { return false };
+        if let Some(refusal) = external::refusal(&path) {
+            let error = Error::input(refusal).at(&task.action_place);
+            match reach {
+                Reach::Certain => self.error(error),
+                _ => self.warnings.push(error.hint("the task fails if it is reached")),
+            }
+        }
+        true
     }
 
     fn reach(&self, task: &Task, certain: bool) -> Reach {
@@ -126,7 +175,8 @@ impl Check<'_> {
         let tags: Vec<String> = settings.tags.iter().flat_map(|tag| tags_of(&tag.value)).collect();
         let selected = self.selection.selects(&tags);
         if literal_tags && !selected {
-            return Reach::Never;
+            // who wants to know all wants to know of what is tagged `never` too
+            return if self.thorough.is_some() { Reach::Possible } else { Reach::Never };
         }
         let is_false = |ignore: &Written| ignore.value.to_ansible_bool() == Some(false);
         // a failure may be what the playbook reckons with
@@ -140,7 +190,7 @@ impl Check<'_> {
     }
 
     fn error(&mut self, error: Error) {
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MOST_ERRORS || self.thorough.is_some() {
             self.errors.push(error);
         }
     }

@@ -33,6 +33,7 @@ pub fn gather_facts_task(play: &Play) -> Arc<Task> {
         id: NEXT_TASK.fetch_add(1, Ordering::Relaxed),
         place: play.place.clone(),
         name: Some(written("Gathering Facts")),
+        action_place: play.place.clone(),
         action,
         args,
         arg_places: IndexMap::new(),

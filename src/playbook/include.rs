@@ -115,6 +115,7 @@ fn cached(
     loader.play_vars_files = play.vars_files.clone();
     let mut settings = parent.apply.as_deref().cloned().unwrap_or_default().below(&parent.around, Level::Block);
     settings.include_params.extend(parent.settings.task_vars.clone());
+    settings.collections.clone_from(&parent.settings.collections);
     if !params.is_empty() {
         settings.include_params.push(Arc::clone(params));
     }
@@ -366,7 +367,7 @@ impl Loader<'_> {
 }
 
 /// The action as it is written.
-fn action_name(draft: &Draft) -> String {
+pub(super) fn action_name(draft: &Draft) -> String {
     match &draft.action {
         TaskAction::Module(module) => module.bare_name().to_owned(),
         TaskAction::Unknown(name) => name.clone(),

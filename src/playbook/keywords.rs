@@ -113,8 +113,7 @@ pub const KEYWORDS: &[Keyword] = &[
     keyword("become_method", EVERYWHERE, Text, "How to become another user: `sudo`, `su`"),
     keyword("become_user", EVERYWHERE, Text, "The user to become; default `root`"),
     keyword("check_mode", EVERYWHERE, Bool, "Record changes and make none, or make them even in check mode"),
-    keyword("collections", EVERYWHERE, List, "Collections in which short names are looked up")
-        .no_effect("module names are found in all collections"),
+    keyword("collections", EVERYWHERE, List, "Collections in which short names of roles are looked for"),
     keyword("connection", EVERYWHERE, Text, "How to reach the host: `ssh`, `local`"),
     keyword("debugger", EVERYWHERE, Text, "When to start the task debugger").no_effect("there is no task debugger"),
     keyword("diff", EVERYWHERE, Bool, "Show what a task changes"),

@@ -23,6 +23,8 @@ const MOST_ERRORS: usize = 20;
 pub struct LoadOptions {
     /// Directories with roles, after `roles/` beside the playbook.
     pub roles_path: Vec<PathBuf>,
+    /// Directories with executables that are modules, after `library/` of role and playbook.
+    pub library: Vec<PathBuf>,
     /// Directories that hold `ansible_collections`, after `collections/` beside the playbook.
     pub collections_path: Vec<PathBuf>,
     /// Names of imported files and roles may use these.
@@ -32,6 +34,8 @@ pub struct LoadOptions {
     /// What is doubtful, but does not hinder.
     pub warnings: Arc<Mutex<Vec<Error>>>,
     pub cache: Arc<Cache>,
+    /// Keep all errors, however many.
+    pub every_error: bool,
 }
 
 impl fmt::Debug for LoadOptions {
@@ -51,6 +55,20 @@ impl LoadOptions {
 pub struct Cache {
     documents: Mutex<HashMap<PathBuf, Arc<Document>>>,
     pub(super) included: Mutex<IndexMap<String, Arc<Included>>>,
+}
+
+impl Cache {
+    /// The files read so far, in the order of their paths.
+    pub(super) fn documents(&self) -> Vec<(PathBuf, Arc<Document>)> {
+        let documents = lock(&self.documents);
+        let mut all: Vec<_> = documents.iter().map(|(path, document)| (path.clone(), Arc::clone(document))).collect();
+        all.sort_by(|(left, _), (right, _)| left.cmp(right));
+        all
+    }
+
+    pub(super) fn has_read(&self, path: &Path) -> bool {
+        lock(&self.documents).contains_key(path)
+    }
 }
 
 /// A file that was read.
@@ -113,7 +131,7 @@ impl<'a> Loader<'a> {
 
     /// Keeps an error and goes on, so that several are reported at once.
     pub fn error(&mut self, error: Error) {
-        if self.errors.len() < MOST_ERRORS {
+        if self.errors.len() < MOST_ERRORS || self.options.every_error {
             self.errors.push(error);
         }
     }
@@ -142,10 +160,11 @@ impl<'a> Loader<'a> {
         };
         let bytes = std::fs::read(path)
             .map_err(|error| at(Error::input(format!("cannot read `{}`: {error}", path.display()))))?;
+        let is_secret = crate::vault::is_encrypted(&bytes);
         let bytes = self.options.keyring.open(path, bytes).map_err(at)?;
         let text = String::from_utf8(bytes)
             .map_err(|_| at(Error::parse(format!("`{}` is not text in UTF-8", path.display()))))?;
-        let source = Source::new(shown(path), text);
+        let source = if is_secret { Source::secret(shown(path), text) } else { Source::new(shown(path), text) };
         let document = yaml::load_with_warnings(&source)?;
         lock(&self.options.warnings).extend(document.warnings);
         let document = Arc::new(Document { source, root: document.root });

@@ -8,6 +8,7 @@
 mod argument_specs;
 mod block;
 pub mod check;
+mod collections;
 pub mod free_form;
 mod gather;
 mod include;
@@ -27,6 +28,7 @@ use std::sync::atomic::AtomicU64;
 
 use indexmap::IndexMap;
 
+pub use collections::playbook_of_collection;
 pub use gather::gather_facts_task;
 pub use include::{Included, load_role, load_tasks};
 pub use load::{Cache, LoadOptions};
@@ -135,6 +137,8 @@ pub struct Task {
     pub place: Place,
     pub name: Option<Written>,
     pub action: TaskAction,
+    /// Where the action is named.
+    pub action_place: Place,
     /// Arguments as written: `key=value` text is parsed, `args:` is merged in.
     pub args: Map,
     /// Where each argument stands, for those that were written as YAML.
@@ -236,6 +240,8 @@ pub struct Settings {
     pub throttle: Option<Written>,
     /// Seconds.
     pub timeout: Option<Written>,
+    /// Collections in which short names of roles are looked for, of the nearest that names any.
+    pub collections: Option<Arc<Vec<String>>>,
     /// `notify` of a block goes to all its tasks that have none themselves.
     pub notify: Vec<Written>,
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::collections::{collection_around, split_full_name};
 use super::include::file_names;
 use super::keywords::{self, Holds, On};
 use super::load::{Around, LoadOptions, Loader, absolute, shown};
@@ -36,6 +37,24 @@ pub fn load_playbook(path: &Path, options: &LoadOptions) -> Result<Vec<Arc<Play>
         }
     };
     loader.finish(plays)
+}
+
+/// Loads a playbook as far as it can be: the plays that are understood, and all that is wrong.
+pub(super) fn load_what_can_be(path: &Path, options: &LoadOptions) -> (Vec<Arc<Play>>, Vec<Error>) {
+    let path = absolute(path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let plays = loader.playbook(&path, None, &Imported::default());
+    let plays = loader.keep(plays).unwrap_or_default();
+    (plays, loader.errors)
+}
+
+/// As [`load_what_can_be`], of a text.
+pub(super) fn load_what_can_be_of(source: &Arc<Source>, options: &LoadOptions) -> (Vec<Arc<Play>>, Vec<Error>) {
+    let path = absolute(&source.path);
+    let mut loader = Loader::new(options, path.parent().unwrap_or(&path).to_owned());
+    let plays = yaml::load(source).and_then(|root| loader.entries(source, root.as_ref(), &path, &Imported::default()));
+    let plays = loader.keep(plays).unwrap_or_default();
+    (plays, loader.errors)
 }
 
 /// Loads plays from a text that is no file (the command line's); its path tells the directory.
@@ -99,10 +118,11 @@ impl Loader<'_> {
                 let result = self.import(entry, key, file, &directory, imported);
                 plays.extend(self.keep(result).unwrap_or_default());
             } else if let Some(key) = key_of_a_task(entry) {
+                let name = key.as_str().unwrap_or_default();
                 self.error(
-                    Error::parse("a playbook is a list of plays, but this is a task")
+                    Error::parse(format!("'{name}' is not a valid attribute for a Play"))
                         .at(&key.place)
-                        .hint("put it under `tasks` of a play that says on which `hosts`"),
+                        .hint("this is a task: put it under `tasks` of a play that says on which `hosts`"),
                 );
             } else {
                 plays.extend(self.play(entry, &directory, imported).map(Arc::new));
@@ -138,8 +158,14 @@ impl Loader<'_> {
         self.play_vars = vec![Arc::new(outer.vars.clone())];
         self.play_vars_files = Vec::new();
         let name = self.static_name(&written, &own, &around)?;
-        let path = absolute(&directory.join(&name));
+        let full_name = split_full_name(&name);
+        let in_collection = full_name.as_ref().and_then(|(collection, short)| self.playbook_in(collection, short));
+        let path = in_collection.unwrap_or_else(|| absolute(&directory.join(&name)));
         if !path.is_file() {
+            if let Some((collection, _)) = full_name.filter(|_| !name.ends_with(".yml") && !name.ends_with(".yaml")) {
+                let error = Error::input(format!("there is no playbook `{name}`")).at(&file.place);
+                return Err(self.about_collection(&collection, error, "playbooks"));
+            }
             let there = file_names(path.parent().unwrap_or(directory));
             let last = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             return Err(Error::input(format!("there is no playbook `{}`", shown(&path).display()))
@@ -207,6 +233,14 @@ impl Loader<'_> {
                     .at(&new.place)
                     .hint("keep `remote_user`"),
             );
+        }
+        // in a playbook of a collection short names are those of the collection first
+        if let Some(collection) = collection_around(directory) {
+            let mut names = own.collections.as_deref().cloned().unwrap_or_default();
+            if !names.contains(&collection) {
+                names.insert(0, collection);
+            }
+            own.collections = Some(Arc::new(names));
         }
         let mut vars = own.task_vars.take().as_deref().cloned().unwrap_or_default();
         vars.extend(imported.vars.clone());

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::collections::split_full_name;
 use super::keywords::{self, On, join_or};
 use super::load::{Around, Loader, absolute, shown};
 use super::settings::Level;
@@ -96,6 +97,7 @@ struct Found {
 #[derive(Default)]
 struct Meta {
     allow_duplicates: bool,
+    collections: Vec<String>,
     argument_specs: Option<Map>,
 }
 
@@ -157,11 +159,18 @@ impl Loader<'_> {
     /// Loads a role with its dependencies.
     pub fn role(&mut self, request: RoleRequest, around: &Around) -> Result<LoadedRole> {
         let RoleRequest { name, place, own, params, from, is_include, is_static } = request;
-        let found = self.find_role(&name, &place, around)?;
+        let collections = own.collections.clone().or_else(|| around.settings.collections.clone());
+        let found = self.find_role(&name, &place, around, collections.as_deref().map_or(&[], Vec::as_slice))?;
         let path = &found.path;
-        let defaults = self.role_variables(&found, "defaults", from.defaults_from.as_deref(), &place)?;
-        let vars = self.role_variables(&found, "vars", from.vars_from.as_deref(), &place)?;
-        let (meta, dependency_nodes) = self.meta(&found, &place)?;
+        // what is wrong in one file hides nothing that is wrong in another
+        let defaults = self.role_variables(&found, "defaults", from.defaults_from.as_deref(), &place);
+        let defaults = self.keep(defaults).unwrap_or_default();
+        let vars = self.role_variables(&found, "vars", from.vars_from.as_deref(), &place);
+        let vars = self.keep(vars).unwrap_or_default();
+        let meta = self.meta(&found, &place);
+        let (meta, dependency_nodes) = self.keep(meta).unwrap_or_default();
+        let specs = self.argument_specs(&found, &place, meta.argument_specs);
+        let specs = self.keep(specs).flatten();
         let mut parents: Vec<Arc<Role>> = around.role.iter().cloned().collect();
         parents.extend(around.role.iter().flat_map(|role| role.parents.iter().cloned()));
         let identity = identity(path, &own, &params, &from, is_include);
@@ -180,9 +189,13 @@ impl Loader<'_> {
             allow_duplicates: if is_include { from.allow_duplicates } else { meta.allow_duplicates },
             public: from.public.unwrap_or(is_static),
             identity,
-            argument_specs: self.argument_specs(&found, &place, meta.argument_specs)?.map(Arc::new),
+            argument_specs: specs.map(Arc::new),
         };
-        let settings = Arc::new(own.below(&around.settings, Level::Apart));
+        let mut settings = own.below(&around.settings, Level::Apart);
+        // within a role its own collection counts, not those of the play
+        let collections: Vec<String> = found.collection.iter().cloned().chain(meta.collections).collect();
+        settings.collections = Some(collections).filter(|names| !names.is_empty()).map(Arc::new);
+        let settings = Arc::new(settings);
         let as_parent = Arc::new(bare);
         let mut items = Vec::new();
         let mut handlers = Vec::new();
@@ -196,7 +209,7 @@ impl Loader<'_> {
                     let request = loader.role_entry(node, &inner)?;
                     loader.role(request, &inner)
                 });
-                let loaded = result?;
+                let Some(loaded) = self.keep(result) else { continue };
                 dependencies.push(loaded.role);
                 items.extend(loaded.items);
                 handlers.extend(loaded.handlers);
@@ -217,12 +230,14 @@ impl Loader<'_> {
             argument_specs: as_parent.argument_specs.clone(),
             ..*as_parent
         });
-        let body = self.role_body(&role, &settings, &from)?;
-        items.push(Item::Block(Arc::new(body)));
-        if let Some(file) = self.role_file(&role, "handlers", from.handlers_from.as_deref())? {
+        let body = self.role_body(&role, &settings, &from);
+        items.extend(self.keep(body).map(|body| Item::Block(Arc::new(body))));
+        let file = self.role_file(&role, "handlers", from.handlers_from.as_deref());
+        if let Some(file) = self.keep(file).flatten() {
             let around = inside(&role, &settings, true);
             let place = role.place.clone();
-            handlers.extend(self.items_of_file(&file, &place, &around)?);
+            let loaded = self.items_of_file(&file, &place, &around);
+            handlers.extend(self.keep(loaded).unwrap_or_default());
         }
         Ok(LoadedRole { role, items, handlers })
     }
@@ -324,6 +339,10 @@ impl Loader<'_> {
             meta.allow_duplicates = node.value().and_then(Value::to_ansible_bool).unwrap_or(false);
         }
         meta.argument_specs = root.get("argument_specs").map(|node| self.map(node)).filter(|specs| !specs.is_empty());
+        if let Some(node) = root.get("collections") {
+            keywords::check_value("collections", keywords::Holds::List, node)?;
+            meta.collections = self.written_list(node).iter().map(|name| name.value.to_text().into_owned()).collect();
+        }
         let dependencies = root.get("dependencies").filter(|node| !node.is_null());
         if let Some(node) = dependencies {
             keywords::check_value("dependencies", keywords::Holds::List, node)?;
@@ -341,19 +360,21 @@ impl Loader<'_> {
         Ok(specs.map(|node| self.map(node)).filter(|specs| !specs.is_empty()))
     }
 
-    /// The directory of a role.
-    fn find_role(&self, name: &str, asked: &Place, around: &Around) -> Result<Found> {
+    /// The directory of a role; a short name is looked for in `collections` first.
+    fn find_role(&self, name: &str, asked: &Place, around: &Around, collections: &[String]) -> Result<Found> {
         let role_of = |collection: Option<String>, name: &str, path: PathBuf| Found {
             name: name.to_owned(),
             collection,
             path: absolute(&path),
         };
-        if let [namespace, collection, short] = name.split('.').collect::<Vec<_>>().as_slice() {
-            let roots = [self.playbook_directory.join("collections")];
-            let below = Path::new("ansible_collections").join(namespace).join(collection).join("roles").join(short);
-            let mut paths = roots.iter().chain(&self.options.collections_path).map(|root| root.join(&below));
-            if let Some(path) = paths.find(|path| path.is_dir()) {
-                return Ok(role_of(Some(format!("{namespace}.{collection}")), short, path));
+        if let Some((collection, short)) = split_full_name(name)
+            && let Some(path) = self.in_collection(&collection, &Path::new("roles").join(&short))
+        {
+            return Ok(role_of(Some(collection), &short, path));
+        }
+        for collection in collections {
+            if let Some(path) = self.in_collection(collection, &Path::new("roles").join(name)) {
+                return Ok(role_of(Some(collection.clone()), name, path));
             }
         }
         let mut searched = vec![self.playbook_directory.join("roles")];
@@ -383,9 +404,21 @@ impl Loader<'_> {
             roles
                 .extend(super::include::file_names(directory).into_iter().filter(|name| directory.join(name).is_dir()));
         }
-        Err(Error::input(format!("there is no role `{name}` in {}", join_or(&list)))
-            .at(asked)
-            .suggest(name, roles.iter().map(String::as_str)))
+        let error = Error::input(format!("there is no role `{name}` in {}", join_or(&list))).at(asked);
+        if let Some((collection, _)) = split_full_name(name) {
+            return Err(self.about_collection(&collection, error, "roles"));
+        }
+        Err(error.suggest(name, roles.iter().map(String::as_str)))
+    }
+}
+
+impl Role {
+    /// The name with that of its collection, if it stands in one.
+    pub fn full_name(&self) -> String {
+        match &self.collection {
+            Some(collection) => format!("{collection}.{}", self.name),
+            None => self.name.clone(),
+        }
     }
 }
 

@@ -49,6 +49,11 @@ impl Loader<'_> {
                 settings.notify = self.written_list(node);
                 return true;
             }
+            "collections" => {
+                let names = self.written_list(node).iter().map(|name| name.value.to_text().into_owned()).collect();
+                settings.collections = Some(Arc::new(names));
+                return true;
+            }
             "become" => &mut settings.become_,
             "become_user" => &mut settings.become_user,
             "become_method" => &mut settings.become_method,
@@ -174,6 +179,7 @@ impl Settings {
             delegate_facts: self.delegate_facts.or_else(|| outer.delegate_facts.clone()),
             throttle: self.throttle.or_else(|| outer.throttle.clone()),
             timeout: self.timeout.or_else(|| outer.timeout.clone()),
+            collections: self.collections.or_else(|| outer.collections.clone()),
             notify: if self.notify.is_empty() { outer.notify.clone() } else { self.notify },
         }
     }

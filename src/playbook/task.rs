@@ -82,7 +82,7 @@ impl Loader<'_> {
             && around.is_handler
         {
             self.error(
-                Error::parse("a role cannot be a handler")
+                Error::parse(format!("Using '{}' as a handler is not supported.", super::include::action_name(&draft)))
                     .at(&draft.action_place)
                     .hint("notify handlers of the role, or include a file of tasks"),
             );
@@ -460,6 +460,7 @@ impl Draft<'_> {
             place: self.node.place.clone(),
             name,
             action: self.action,
+            action_place: self.action_place,
             args: self.args.map,
             arg_places: self.args.places,
             args_template: self.args.template,

@@ -3,7 +3,7 @@
 mod ansible;
 mod body;
 mod condensed;
-mod diff;
+pub mod diff;
 mod json;
 mod jsonl;
 mod minimal;
@@ -92,9 +92,15 @@ pub const FORMATS: &[Format] = &[
     },
     Format {
         name: "minimal",
-        callbacks: &["minimal", "ansible.builtin.minimal", "oneline", "ansible.builtin.oneline"],
+        callbacks: &["minimal", "ansible.builtin.minimal"],
         summary: "the text of `ansible`: host, result, nothing else",
         new: |look| Box::new(minimal::Minimal::new(look)),
+    },
+    Format {
+        name: "oneline",
+        callbacks: &["oneline", "ansible.builtin.oneline"],
+        summary: "the text of `ansible --one-line`: a line for each host",
+        new: |look| Box::new(minimal::Minimal::on_one_line(look)),
     },
     Format {
         name: "json",

@@ -199,6 +199,24 @@ fn a_condition_rendered_from_data_reads_no_file() {
 }
 
 #[test]
+fn what_nobody_vouches_for_reads_no_file_and_ends() {
+    let context = context([("x", "text".into())]);
+    for (text, message) in [
+        ("{{ lookup('pipe', 'echo true') }}", "refused"),
+        ("{% include 'x' %}", "must not use other templates"),
+        ("{% for a in range(9999) %}{% for b in range(9999) %}{% endfor %}{% endfor %}", "too much work"),
+        ("{% for a in range(999) %}{% set x = x ~ x %}{{ x * 999 }}{% endfor %}", "too much work"),
+        ("{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "nested too deeply"),
+    ] {
+        let error = context.for_unknown_text(100_000).value(&written(text)).expect_err(text);
+        assert!(error.message().contains(message), "{text}: {error}");
+    }
+    let text = written("{{ x | upper }}{% for a in range(9) %}{{ a }}{% endfor %}");
+    assert_eq!(context.for_unknown_text(1000).value(&text).ok(), Some("TEXT012345678".into()));
+    assert!(context.for_unknown_text(10).value(&text).is_err());
+}
+
+#[test]
 fn a_text_of_literals_can_be_read_as_a_value() {
     let cases = [
         ("[ 'a', 1, -2.5, ]", Some("['a', 1, -2.5]")),

@@ -24,6 +24,7 @@ mod version;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use error::{Result, TemplateError, TemplateErrorKind, TemplatePlace};
@@ -32,9 +33,9 @@ pub use filters::{documentation as filter_documentation, exists as filter_exists
 pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
 pub use search::{SearchPath, expand_home};
-pub use tests::documentation as test_documentation;
+pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::filters_used;
+pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
@@ -75,6 +76,8 @@ pub struct Context {
     /// True while an expression is evaluated that came out of a template, perhaps from a host's
     /// output: it must not run commands or read files of the controller.
     from_data: bool,
+    /// Steps that are left, if they are counted.
+    budget: Option<Arc<AtomicU64>>,
 }
 
 /// What evaluations want to be said, each thing once. Clones share what they collect.
@@ -137,6 +140,7 @@ impl Context {
             trail: None,
             rendered: None,
             from_data: false,
+            budget: None,
         }
     }
 
@@ -261,6 +265,19 @@ impl Context {
     /// The same with passwords for what is encrypted.
     pub fn with_keyring(&self, keyring: Arc<Keyring>) -> Context {
         Context { keyring, ..self.clone() }
+    }
+
+    /// The same for texts that nobody vouches for: no commands, no files, and an error after so many steps of work. A
+    /// step is an expression, or an item or a few characters of what an operator, a filter or a call gives.
+    pub fn for_unknown_text(&self, steps: u64) -> Context {
+        Context { from_data: true, budget: Some(Arc::new(AtomicU64::new(steps))), ..self.clone() }
+    }
+
+    /// Takes steps off the budget.
+    fn spend(&self, steps: u64) -> Result<()> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        let left = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(steps));
+        left.map(|_| ()).map_err(|_| TemplateError::failed("the text asks for too much work"))
     }
 
     /// Ready for an evaluation: with a memory of rendered variables, unless within one.

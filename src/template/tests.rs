@@ -200,6 +200,11 @@ pub fn find(name: &str) -> Option<&'static Test> {
     by_name().get(name).copied()
 }
 
+/// True if there is a test of that name, with or without the collection that every Ansible has.
+pub fn exists(name: &str) -> bool {
+    find(short_name(name)).is_some()
+}
+
 /// The names of all tests with what each does, in alphabetical order.
 pub fn documentation() -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<_> = by_name().iter().map(|(name, test)| (*name, test.doc)).collect();

@@ -1,12 +1,57 @@
-//! Which filters a text uses, without evaluating it.
+//! Which filters, tests and lookups a text uses, without evaluating it.
 
-use super::tree::{Argument, Call, Expression, ExpressionKind, Macro, Statement, StatementKind};
-use super::{Kind, parse};
+use super::error::Result;
+use super::tree::{Argument, Call, Expression, ExpressionKind, Macro, Span, Statement, StatementKind, Template};
+use super::{Kind, Syntax, parse};
+use crate::value::Value;
+
+/// What can be missing of what a text uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameKind {
+    Filter,
+    Test,
+    Lookup,
+}
+
+/// A name that a text uses, and where in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedName {
+    pub kind: NameKind,
+    pub name: String,
+    pub span: Span,
+}
+
+/// Each use of a filter, test or lookup in a text, also where its name is an argument, as in `map('lower')`; none
+/// if the text cannot be parsed.
+pub fn names_used(text: &str, kind: Kind) -> Vec<UsedName> {
+    let mut used = Used::default();
+    match kind {
+        Kind::Expression if !crate::value::has_template_marks(text) => {
+            if let Ok(expression) = parse::expression(text) {
+                used.expression(&expression);
+            }
+        }
+        _ => {
+            if let Ok(template) = parse::playbook_text(text) {
+                used.statements(&template.body);
+            }
+        }
+    }
+    used.uses
+}
+
+/// Those of a template file, or why it is no template.
+pub fn names_used_in_file(text: &str, name: &str) -> Result<Vec<UsedName>> {
+    let template: std::sync::Arc<Template> = parse::file_text(text, name, &Syntax::file())?;
+    let mut used = Used::default();
+    used.statements(&template.body);
+    Ok(used.uses)
+}
 
 /// The names of the filters in a text, each once; none if it cannot be parsed. Second, whether all of them are applied
 /// whatever the values are: no condition, loop or macro is around them.
 pub fn filters_used(text: &str, kind: Kind) -> (Vec<String>, bool) {
-    let mut used = Used { names: Vec::new(), certain: true };
+    let mut used = Used::default();
     match kind {
         Kind::Expression if !crate::value::has_template_marks(text) => {
             if let Ok(expression) = parse::expression(text) {
@@ -24,7 +69,34 @@ pub fn filters_used(text: &str, kind: Kind) -> (Vec<String>, bool) {
 
 struct Used {
     names: Vec<String>,
+    uses: Vec<UsedName>,
     certain: bool,
+}
+
+impl Default for Used {
+    fn default() -> Self {
+        Used { names: Vec::new(), uses: Vec::new(), certain: true }
+    }
+}
+
+/// The filters whose first argument can name a filter, or (with its place) a test.
+const BY_NAME: [(&str, usize, NameKind); 5] = [
+    ("map", 0, NameKind::Filter),
+    ("select", 0, NameKind::Test),
+    ("reject", 0, NameKind::Test),
+    ("selectattr", 1, NameKind::Test),
+    ("rejectattr", 1, NameKind::Test),
+];
+
+/// The text of an argument that is written as such.
+fn constant(arguments: &[Argument], index: usize) -> Option<(&str, Span)> {
+    match arguments.get(index)? {
+        Argument::Positional(Expression { span, kind }) => match &**kind {
+            ExpressionKind::Constant(Value::Str(text)) => Some((text.as_str(), *span)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl Used {
@@ -83,7 +155,17 @@ impl Used {
         self.statements(&definition.body);
     }
 
+    fn uses(&mut self, kind: NameKind, name: &str, span: Span) {
+        self.uses.push(UsedName { kind, name: name.to_owned(), span });
+    }
+
     fn call(&mut self, call: &Call) {
+        if let ExpressionKind::Variable(name) = &*call.function.kind
+            && matches!(&**name, "lookup" | "query" | "q")
+            && let Some((lookup, span)) = constant(&call.arguments, 0)
+        {
+            self.uses(NameKind::Lookup, lookup, span);
+        }
         self.expression(&call.function);
         self.arguments(&call.arguments);
     }
@@ -131,11 +213,19 @@ impl Used {
             ExpressionKind::Filter { name, value, arguments } => {
                 value.iter().for_each(|value| self.expression(value));
                 self.arguments(arguments);
+                self.uses(NameKind::Filter, name, expression.span);
+                let by_name = BY_NAME.iter().find(|(filter, ..)| *filter == &**name);
+                if let Some((named, span)) = by_name.and_then(|(_, index, _)| constant(arguments, *index))
+                    && let Some((.., kind)) = by_name
+                {
+                    self.uses(*kind, named, span);
+                }
                 if !self.names.iter().any(|known| **known == **name) {
                     self.names.push(name.to_string());
                 }
             }
-            ExpressionKind::Test { value, arguments, .. } => {
+            ExpressionKind::Test { name, value, arguments } => {
+                self.uses(NameKind::Test, name, expression.span);
                 self.expression(value);
                 self.arguments(arguments);
             }
@@ -169,5 +259,20 @@ mod tests {
             assert_eq!((found.join(" ").as_str(), is_certain), (names, certain), "{text}");
         }
         assert_eq!(filters_used("a | one is defined", Kind::Expression), (vec!["one".to_owned()], true));
+    }
+
+    #[test]
+    fn names_are_found_with_their_kind() {
+        let uses = |text| {
+            let names = names_used(text, Kind::Template).into_iter();
+            names.map(|used| format!("{:?} {}", used.kind, used.name)).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(uses("{{ a | map('upper') | list }}"), "Filter map, Filter upper, Filter list");
+        assert_eq!(uses("{{ a | selectattr('x', 'odd') }}"), "Filter selectattr, Test odd");
+        assert_eq!(uses("{{ lookup('file', x) is defined and query(y) }}"), "Test defined, Lookup file");
+        assert_eq!(uses("{{ broken"), "");
+        let used = names_used_in_file("#jinja2: trim_blocks: False\n\n{{ a | b }}", "x.j2").expect("a template");
+        assert_eq!((used[0].name.as_str(), used[0].span.line), ("b", 2));
+        assert!(names_used_in_file("{% if %}", "x.j2").is_err());
     }
 }

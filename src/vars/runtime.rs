@@ -19,6 +19,10 @@ pub struct Runtime {
     pub roles: Vec<Arc<Role>>,
     /// `ansible_failed_task` and `ansible_failed_result`, inside a rescue.
     pub rescue: Map,
+    /// Names whose value check mode cannot know, with the reason.
+    pub unknown: Vec<(String, String)>,
+    /// Facts, by the name that their module gives them, that check mode cannot know, with the reason.
+    pub unknown_facts: Vec<(String, String)>,
 }
 
 /// What one invocation adds to the variables, or may add once it is done.
@@ -37,6 +41,20 @@ pub struct Additions {
     pub role: Option<Arc<Role>>,
     /// Names whose value check mode cannot know, with the reason.
     pub unknown: Vec<(String, String)>,
+    /// Facts that check mode cannot know, with the reason.
+    pub unknown_facts: Vec<(String, String)>,
+}
+
+impl Additions {
+    /// True if nothing is added.
+    pub fn is_empty(&self) -> bool {
+        self.facts.is_none()
+            && self.set_facts.is_none()
+            && self.include_vars.is_none()
+            && self.role.is_none()
+            && self.unknown.is_empty()
+            && self.unknown_facts.is_empty()
+    }
 }
 
 /// What an invocation that is not done yet may still set.
@@ -72,7 +90,13 @@ impl Runtime {
             merge_facts(&mut self.facts, facts);
             let own = facts.iter().filter(|(name, _)| name.as_str().is_some_and(|name| !name.starts_with("ansible_")));
             self.own_facts.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+            self.unknown_facts.retain(|(name, _)| !facts.contains_key(name.as_str()));
         }
+        for map in [&additions.set_facts, &additions.include_vars].into_iter().flatten() {
+            self.unknown.retain(|(name, _)| !map.contains_key(name.as_str()));
+        }
+        self.unknown.extend(additions.unknown.iter().cloned());
+        self.unknown_facts.extend(additions.unknown_facts.iter().cloned());
         for (target, source) in
             [(&mut self.set_facts, &additions.set_facts), (&mut self.include_vars, &additions.include_vars)]
         {

@@ -107,11 +107,13 @@ impl TaskScope {
 
     fn magic(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let own = match name {
-            "role_name" | "ansible_role_name" => self.role().map(|role| Value::from(role.name.as_str())),
+            "role_name" => self.role().map(|role| Value::from(role.name.as_str())),
+            "ansible_role_name" => self.role().map(|role| Value::from(role.full_name())),
+            "ansible_collection_name" => self.role().and_then(|role| role.collection.as_deref()).map(Value::from),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
             "ansible_parent_role_names" => self
                 .role()
-                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.name.as_str())).collect())),
+                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.full_name())).collect())),
             "ansible_search_path" => Some(Value::list(
                 self.search_path()
                     .role_dirs
@@ -192,6 +194,11 @@ impl TaskScope {
                 Delta::Pending(_) => {}
             }
         }
+        if level == Level::SetFacts
+            && let Some((_, reason)) = self.runtime.unknown.iter().find(|(unknown, _)| unknown == name)
+        {
+            return Err(Interruption::Unknown(reason.clone()));
+        }
         let map = if level == Level::SetFacts { &self.runtime.set_facts } else { &self.runtime.include_vars };
         Ok(map.get(name).cloned())
     }
@@ -219,14 +226,20 @@ impl TaskScope {
             return Ok(self.runtime.facts.get(bare).cloned());
         }
         let mut facts = self.runtime.facts.clone();
+        let mut unknown = self.runtime.unknown_facts.clone();
         for delta in &self.ahead {
-            if let Delta::Known(additions) = delta.as_ref()
-                && let Some(more) = &additions.facts
-            {
+            let Delta::Known(additions) = delta.as_ref() else { continue };
+            if let Some(more) = &additions.facts {
                 super::runtime::merge_facts(&mut facts, more);
+                unknown.retain(|(name, _)| !more.contains_key(name.as_str()));
             }
+            unknown.extend(additions.unknown_facts.iter().cloned());
         }
-        Ok(Some(facts.into()))
+        Ok(Some(if unknown.is_empty() {
+            facts.into()
+        } else {
+            Value::Object(Arc::new(PartlyUnknownFacts { facts, unknown }))
+        }))
     }
 
     /// A fact by the name that its module gave it, one without `ansible_`.
@@ -237,10 +250,16 @@ impl TaskScope {
                     if let Some(value) = additions.facts.as_ref().and_then(|facts| facts.get(name)) {
                         return Ok(Some(value.clone()));
                     }
+                    if let Some((_, reason)) = additions.unknown_facts.iter().find(|(unknown, _)| unknown == name) {
+                        return Err(Interruption::Unknown(reason.clone()));
+                    }
                 }
                 Delta::Pending(pending) if pending.own_facts.contains(&name) => return Err(Interruption::Pending),
                 Delta::Pending(_) => {}
             }
+        }
+        if let Some((_, reason)) = self.runtime.unknown_facts.iter().find(|(unknown, _)| unknown == name) {
+            return Err(Interruption::Unknown(reason.clone()));
         }
         Ok(self.runtime.own_facts.get(name).cloned())
     }
@@ -401,6 +420,25 @@ impl Object for HostVars {
 
     fn keys(&self) -> Vec<Value> {
         self.scope.neighbours.names().iter().map(|name| Value::from(name.as_ref())).collect()
+    }
+}
+
+/// `ansible_facts` where check mode cannot know some of them.
+struct PartlyUnknownFacts {
+    facts: Map,
+    unknown: Vec<(String, String)>,
+}
+
+impl Object for PartlyUnknownFacts {
+    fn get(&self, key: &Value) -> Result<Option<Value>, Interruption> {
+        match self.unknown.iter().find(|(name, _)| key.as_str() == Some(name)) {
+            Some((_, reason)) => Err(Interruption::Unknown(reason.clone())),
+            None => Ok(self.facts.get(key).cloned()),
+        }
+    }
+
+    fn keys(&self) -> Vec<Value> {
+        self.facts.keys().cloned().collect()
     }
 }
 

@@ -7,7 +7,7 @@ use base64::Engine as _;
 
 use super::events::{DEEPEST, Data, Event, too_deep};
 use super::resolve::{self, Kind};
-use super::{Document, Node, NodeKind, UNSAFE, VAULT};
+use super::{Document, DuplicateKeys, Node, NodeKind, UNSAFE, VAULT};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::Value;
@@ -288,7 +288,7 @@ impl Composer<'_> {
                 Composed::Node(key) => return Err(unhashable(&key, place)),
             }
         }
-        self.warn_of_duplicates(&own);
+        self.judge_duplicates(&own)?;
         merged.append(&mut own);
         Ok(NodeKind::Mapping(last_of_each(merged)))
     }
@@ -316,15 +316,25 @@ impl Composer<'_> {
         }
     }
 
-    fn warn_of_duplicates(&mut self, entries: &[(Node, Node)]) {
+    fn judge_duplicates(&mut self, entries: &[(Node, Node)]) -> Result<()> {
+        let judgement = super::duplicate_keys();
+        if judgement == DuplicateKeys::Ignore {
+            return Ok(());
+        }
         let mut seen = HashMap::with_capacity(entries.len());
         for (key, _) in entries {
             let NodeKind::Scalar(value) = &key.kind else { continue };
             if let Some(first) = seen.insert(value, &key.place) {
-                let words = format!("the key `{}` stands twice in this mapping; the last one is used", value.to_text());
-                self.warnings.push(Error::parse(words).at(&key.place).at_label(first, "first occurrence"));
+                let words = format!("found a duplicate dict key ({})", value.to_text());
+                let words = if judgement == DuplicateKeys::Warn { words + ": the last one is used" } else { words };
+                let error = Error::parse(words).at(&key.place).at_label(first, "first occurrence");
+                if judgement == DuplicateKeys::Error {
+                    return Err(error);
+                }
+                self.warnings.push(error);
             }
         }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ mod hints;
 mod resolve;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use emit::{EmitOptions, emit};
 
@@ -47,6 +48,27 @@ pub struct Document {
     pub warnings: Vec<Error>,
 }
 
+/// What a key that stands twice in a mapping is (`duplicate_dict_key`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DuplicateKeys {
+    Warn,
+    Error,
+    Ignore,
+}
+
+static DUPLICATE_KEYS: AtomicU8 = AtomicU8::new(DuplicateKeys::Warn as u8);
+
+/// Sets for the whole process what keys that stand twice are.
+pub fn set_duplicate_keys(judgement: DuplicateKeys) {
+    DUPLICATE_KEYS.store(judgement as u8, Ordering::Relaxed);
+}
+
+fn duplicate_keys() -> DuplicateKeys {
+    let all = [DuplicateKeys::Warn, DuplicateKeys::Error, DuplicateKeys::Ignore];
+    let set = DUPLICATE_KEYS.load(Ordering::Relaxed);
+    all.into_iter().find(|judgement| *judgement as u8 == set).unwrap_or(DuplicateKeys::Warn)
+}
+
 /// Reads the one document of a source; `None` if it is empty or null.
 pub fn load(source: &Arc<Source>) -> Result<Option<Node>> {
     load_with_warnings(source).map(|document| document.root)
@@ -54,7 +76,7 @@ pub fn load(source: &Arc<Source>) -> Result<Option<Node>> {
 
 /// Reads the one document of a source, with warnings.
 pub fn load_with_warnings(source: &Arc<Source>) -> Result<Document> {
-    let mut documents = compose::documents(source, events::read(source)?)?.into_iter();
+    let mut documents = read(source)?.into_iter();
     let Some((first, document)) = documents.next() else {
         return Ok(Document { root: None, warnings: Vec::new() });
     };
@@ -67,9 +89,41 @@ pub fn load_with_warnings(source: &Arc<Source>) -> Result<Document> {
     }
 }
 
+fn read(source: &Arc<Source>) -> Result<Vec<(Place, Document)>> {
+    let documents = events::read(source).and_then(|events| compose::documents(source, events));
+    if !source.is_secret {
+        return documents;
+    }
+    let mut documents = documents.map_err(|error| discreet(&error))?;
+    for (_, document) in &mut documents {
+        document.warnings = document.warnings.iter().map(discreet).collect();
+    }
+    Ok(documents)
+}
+
+/// An error in a text that was encrypted: its place and its kind, without what it quotes.
+fn discreet(error: &Error) -> Error {
+    let mut message = String::new();
+    let mut quoted = false;
+    for letter in error.message().chars() {
+        let closes = quoted && matches!(letter, '`' | ')');
+        if !quoted || closes {
+            message.push(letter);
+        }
+        if closes {
+            quoted = false;
+        } else if !quoted && matches!(letter, '`' | '(') {
+            quoted = true;
+            message.push('…');
+        }
+    }
+    let places = error.places().iter();
+    places.fold(Error::new(error.kind(), message), |error, (place, label)| error.at_label(place, label.as_str()))
+}
+
 /// Reads all documents of a source (the filter `from_yaml_all`); empty ones are null.
 pub fn load_all(source: &Arc<Source>) -> Result<Vec<Option<Node>>> {
-    let documents = compose::documents(source, events::read(source)?)?;
+    let documents = read(source)?;
     Ok(documents.into_iter().map(|(_, document)| document.root).collect())
 }
 

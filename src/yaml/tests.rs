@@ -79,12 +79,28 @@ fn errors_say_where_and_what_to_do() {
 }
 
 #[test]
+fn nothing_of_an_encrypted_text_is_shown() {
+    let texts =
+        ["password:\"hush\"\nmore: \"hush\"", "a: *hush", "a: !hush x", "a: 'hush\n", "a: !!int hush", "hush: {{ x }}"];
+    for text in texts {
+        let source = Source::secret("vault.yml", text);
+        let error = load(&source).expect_err(text);
+        assert!(error.to_string().starts_with("vault.yml:"), "{text}: {error}");
+        let all = format!("{error} {:?} {:?}", error.hints(), error.places());
+        assert!(!all.contains("hush"), "{text}: {all}");
+        assert_eq!(source.line(1), None);
+    }
+    let document = load_with_warnings(&Source::secret("vault.yml", "hush: 1\nhush: 2\n")).unwrap();
+    assert_eq!(document.warnings[0].to_string(), "vault.yml:2:1: found a duplicate dict key (…): the last one is used");
+}
+
+#[test]
 fn a_key_that_stands_twice_is_warned_of() {
     let document =
         load_with_warnings(&Source::new("vars.yml", "a: 1\nb: &x {c: 1}\na: 2\nd: {<<: *x, c: 2}\n")).unwrap();
     assert_eq!(document.root.unwrap().to_value().to_repr(), "{'a': 2, 'b': {'c': 1}, 'd': {'c': 2}}");
     let warnings: Vec<String> = document.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(warnings, ["vars.yml:3:1: the key `a` stands twice in this mapping; the last one is used"]);
+    assert_eq!(warnings, ["vars.yml:3:1: found a duplicate dict key (a): the last one is used"]);
 }
 
 #[test]

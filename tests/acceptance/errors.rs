@@ -20,10 +20,10 @@ fn misspelt_module() {
         1,
         "\
 error: there is no module `debgu`
- --> play.yml:4:7
+ --> play.yml:5:7
   |
-4 |     - name: greet
-  |       ^^^^
+5 |       debgu: msg=hi
+  |       ^^^^^
   |
   = help: did you mean `debug`?
 ",

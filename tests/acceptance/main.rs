@@ -1,5 +1,7 @@
 //! The built program as people use it: what it prints, where, and its exit code.
 
+mod check;
+mod collections;
 mod errors;
 mod listings;
 mod outputs;

@@ -181,7 +181,7 @@ fn check_mode_changes_nothing_and_shows_the_difference() {
         state: directory
 ";
     let site = given().file("inv", LOCAL).file("play.yml", playbook);
-    let ended = site.run(&["check", "-i", "inv", "play.yml"]);
+    let ended = site.run(&["play", "-CD", "-i", "inv", "play.yml"]);
     assert!(ended.stdout.contains("-    \"state\": \"absent\"\n+    \"state\": \"directory\"\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("\nchanged: [web1]\n"), "{}", ended.stdout);
     assert!(!site.directory().join("flag").exists());
@@ -214,6 +214,20 @@ fn unreachable_hosts_and_no_hosts_have_ansibles_exit_codes() {
     assert_eq!(ended.code, 0);
     assert!(ended.stdout.contains("\nskipping: no hosts matched\n"), "{}", ended.stdout);
     assert_eq!(ended.stderr, "[WARNING]: Could not match supplied host pattern, ignoring: nobody\n");
+}
+
+#[test]
+fn a_playbook_behind_one_that_failed_is_not_begun() {
+    let play = |task: &str| format!("- hosts: all\n  gather_facts: false\n  tasks:\n    - {task}\n");
+    let site = given()
+        .file("hosts", LOCAL)
+        .file("some-fail.yml", &play("fail: {msg: no}\n      when: inventory_hostname == 'web1'"))
+        .file("fine.yml", &play("debug: {msg: was here}"));
+    let ended = site.run(&["play", "-i", "hosts", "some-fail.yml", "fine.yml"]);
+    assert_eq!(ended.code, 2);
+    assert!(!ended.stdout.contains("was here"), "{}", ended.stdout);
+    let ended = site.run(&["play", "-i", "hosts", "fine.yml", "some-fail.yml"]);
+    assert!(ended.stdout.contains("was here"), "{}", ended.stdout);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod becoming;
 mod chain;
 mod cost;
+mod generated;
 mod lab;
 mod login;
 #[path = "../support/server.rs"]
@@ -12,5 +13,6 @@ mod server;
 mod skip;
 mod support;
 mod target;
+mod undo;
 mod verbs;
 mod window;

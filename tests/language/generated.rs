@@ -7,6 +7,8 @@ use trimtab::source::Source;
 use trimtab::value::{Value, float_repr};
 use trimtab::yaml::{self, EmitOptions};
 
+use crate::goldens::of_kind;
+
 /// Values as they were recorded: maps as pairs, numbers as their text in Python.
 fn as_recorded(value: &Value) -> Json {
     match value {
@@ -42,8 +44,7 @@ fn written(case: &Json) -> String {
 
 #[test]
 fn texts_read_and_write_as_in_python() {
-    let golden: Json = serde_json::from_str(include_str!("goldens/generated.json")).unwrap();
-    for case in golden["cases"].as_array().unwrap() {
+    for case in of_kind("generated").iter().flat_map(|golden| &golden.cases) {
         let text = case["text"].as_str().unwrap_or_default();
         let ours = match case["kind"].as_str().unwrap() {
             "yaml" => yaml::load(&Source::new("case.yml", text))
@@ -67,10 +68,9 @@ fn names(inventory: &Inventory, hosts: &[HostId]) -> Json {
 
 #[test]
 fn inventories_read_as_in_ansible() {
-    let golden: Json = serde_json::from_str(include_str!("goldens/generated_inventories.json")).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("h.ini");
-    for case in golden["cases"].as_array().unwrap() {
+    for case in of_kind("generated_inventories").iter().flat_map(|golden| &golden.cases) {
         let text = case["text"].as_str().unwrap();
         std::fs::write(&file, text).unwrap();
         let loaded = load(&[file.to_str().unwrap()]);

@@ -4,9 +4,7 @@ use serde_json::{Value as Json, json};
 use trimtab::inventory::{HostId, Inventory, load};
 use trimtab::value::Map;
 
-fn golden() -> Json {
-    serde_json::from_str(include_str!("goldens/inventory.json")).unwrap()
-}
+use crate::goldens::{of_kind, text};
 
 /// Writes the recorded inventory to a file and loads it.
 fn load_text(name: &str, text: &str) -> Inventory {
@@ -55,13 +53,8 @@ fn compare(inventory: &Inventory, expected: &Json) {
 }
 
 #[test]
-fn ini_inventories_read_as_in_ansible() {
-    let golden = golden();
-    compare(&load_text("h.ini", golden["ini"]["text"].as_str().unwrap()), &golden["ini"]);
-}
-
-#[test]
-fn yaml_inventories_read_as_in_ansible() {
-    let golden = golden();
-    compare(&load_text("h.yml", golden["yaml"]["text"].as_str().unwrap()), &golden["yaml"]);
+fn inventories_read_as_in_ansible() {
+    for case in of_kind("inventories").iter().flat_map(|golden| &golden.cases) {
+        compare(&load_text(text(case, "file"), text(case, "text")), case);
+    }
 }

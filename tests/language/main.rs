@@ -3,17 +3,18 @@
 #![allow(clippy::unwrap_used)]
 
 mod background;
-mod expr;
 mod facts;
 mod flow;
 mod free_form;
 mod generated;
+mod goldens;
 mod inventory;
 mod own_filters;
-mod play_flow;
+mod plays;
 mod roles;
 mod steering;
 mod strategies;
 mod support;
+mod templates;
 mod vault;
 mod yaml;

@@ -103,7 +103,7 @@ impl Playing<'_> {
         let run = Run::new(self.options, load, Arc::new(inventory), vars, events, ask);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let finished = runtime.block_on(async {
-            tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, None)).await
+            tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, &[], None)).await
         });
         let ended = finished.expect("the run does not hang");
         drop(run);

@@ -5,6 +5,8 @@ use trimtab::source::Source;
 use trimtab::value::Value;
 use trimtab::yaml::{self, EmitOptions};
 
+use crate::goldens::of_kind;
+
 /// The recorded loader returned keys as Python's `str()` of them, dates as a pair of type and text.
 fn as_recorded(value: &Value) -> Json {
     match value {
@@ -25,11 +27,10 @@ fn type_of(value: &Value) -> &'static str {
 
 #[test]
 fn documents_load_as_in_ansible() {
-    let golden: Json = serde_json::from_str(include_str!("goldens/yaml_1_1_loading.json")).unwrap();
-    for case in golden["cases"].as_array().unwrap() {
+    for case in of_kind("documents").iter().flat_map(|golden| &golden.cases) {
         let text = case["yaml"].as_str().unwrap();
         let loaded = yaml::load(&Source::new("case.yml", format!("{text}\n")));
-        if let Some(message) = case["msg"].as_str() {
+        if let Some(message) = case["message"].as_str() {
             if text.contains("!vault") {
                 // without a password Ansible fails when it loads, we when the value is used
                 let value = loaded.unwrap().unwrap().to_value();
@@ -64,8 +65,7 @@ fn documents_load_as_in_ansible() {
 
 #[test]
 fn values_are_written_as_pyyaml_writes_them() {
-    let golden: Json = serde_json::from_str(include_str!("goldens/yaml_dumping.json")).unwrap();
-    for case in golden["cases"].as_array().unwrap() {
+    for case in of_kind("dumps").iter().flat_map(|golden| &golden.cases) {
         let text = case["yaml"].as_str().unwrap();
         let value = yaml::load(&Source::new("case.yml", text)).unwrap().map_or(Value::Null, |node| node.to_value());
         let wanted = &case["options"];

@@ -32,6 +32,7 @@ pub enum Meaning {
 const DEFAULTS: &[&str] = &["defaults"];
 const SSH: &[&str] = &["ssh_connection", "defaults"];
 const ESCALATION: &[&str] = &["privilege_escalation", "defaults"];
+const TRIMTAB: &[&str] = &["trimtab"];
 const INVENTORY: &[&str] = &["inventory", "defaults"];
 
 const fn honoured(
@@ -65,6 +66,13 @@ const fn only_default(
 /// All settings, by theme.
 pub const SETTINGS: &[Setting] = &[
     honoured("inventory", DEFAULTS, &["ANSIBLE_INVENTORY"], "", "Inventories, apart by commas"),
+    honoured(
+        "library",
+        DEFAULTS,
+        &["ANSIBLE_LIBRARY"],
+        "~/.ansible/plugins/modules:/usr/share/ansible/plugins/modules",
+        "Directories with executables that are modules, apart by colons",
+    ),
     honoured(
         "roles_path",
         DEFAULTS,
@@ -134,6 +142,14 @@ pub const SETTINGS: &[Setting] = &[
     honoured("skip", &["tags"], &["ANSIBLE_SKIP_TAGS"], "", "Tags to leave out, as `--skip-tags`"),
     honoured("always", &["diff"], &["ANSIBLE_DIFF_ALWAYS"], "false", "Show differences, as `--diff`"),
     honoured("context", &["diff"], &["ANSIBLE_DIFF_CONTEXT"], "3", "Unchanged lines around a difference"),
+    honoured(
+        "journal",
+        TRIMTAB,
+        &["TRIMTAB_JOURNAL"],
+        "",
+        "The file of the journal; `off`: none. Without it `.trimtab/journal.db` where there is a directory `.trimtab`, \
+         else `~/.local/state/trimtab/journal.db`",
+    ),
     // vault
     honoured(
         "vault_password_file",
@@ -278,7 +294,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("gather_timeout", DEFAULTS, &["ANSIBLE_GATHER_TIMEOUT"], "Set it in the play"),
     ignored("poll_interval", DEFAULTS, &["ANSIBLE_POLL_INTERVAL"], "Set it in the task"),
     ignored("internal_poll_interval", DEFAULTS, &[], "There is no polling"),
-    ignored("library", DEFAULTS, &["ANSIBLE_LIBRARY"], "Modules in Python cannot run"),
     ignored("module_utils", DEFAULTS, &["ANSIBLE_MODULE_UTILS"], "Modules in Python cannot run"),
     ignored("action_plugins", DEFAULTS, &["ANSIBLE_ACTION_PLUGINS"], "Plugins in Python cannot run"),
     ignored("callback_plugins", DEFAULTS, &["ANSIBLE_CALLBACK_PLUGINS"], "Plugins in Python cannot run"),
@@ -316,11 +331,12 @@ pub const SETTINGS: &[Setting] = &[
         "The extensions `do` and `loopcontrols` are always on",
     ),
     ignored("private_role_vars", DEFAULTS, &["ANSIBLE_PRIVATE_ROLE_VARS"], "Roles say `public` themselves"),
-    ignored(
+    honoured(
         "force_valid_group_names",
         DEFAULTS,
         &["ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS"],
-        "Names of groups stay as they are",
+        "never",
+        "Whether names of groups that are no names of variables are altered: never, always, ignore or silently",
     ),
     ignored(
         "enable_plugins",
@@ -330,23 +346,26 @@ pub const SETTINGS: &[Setting] = &[
     ),
     ignored("ignore_extensions", INVENTORY, &["ANSIBLE_INVENTORY_IGNORE"], "The usual endings are left out"),
     ignored("inventory_ignore_extensions", DEFAULTS, &[], "The usual endings are left out"),
-    ignored(
+    honoured(
         "any_unparsed_is_failed",
         INVENTORY,
         &["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"],
-        "An inventory that cannot be read is always an error",
+        "false",
+        "An inventory that cannot be read is an error under Ansible's names, too",
     ),
-    ignored(
+    honoured(
         "unparsed_is_failed",
         INVENTORY,
         &["ANSIBLE_INVENTORY_UNPARSED_FAILED"],
-        "An inventory that cannot be read is always an error",
+        "false",
+        "It is an error under Ansible's names if no inventory can be read",
     ),
-    ignored(
+    honoured(
         "duplicate_dict_key",
         DEFAULTS,
         &["ANSIBLE_DUPLICATE_YAML_DICT_KEY"],
-        "A key that stands twice is a warning",
+        "warn",
+        "What a key is that stands twice in a mapping: warn, error or ignore",
     ),
     ignored("executable", DEFAULTS, &["ANSIBLE_EXECUTABLE"], "The host's own shell is used"),
     ignored("become_exe", ESCALATION, &["ANSIBLE_BECOME_EXE"], "Set `ansible_become_exe`"),

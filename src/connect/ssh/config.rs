@@ -77,14 +77,27 @@ impl Options {
 
     /// Reads a file that may be missing.
     pub(super) fn read(&mut self, path: &Path, query: &Query, user_file: bool) -> Result<(), String> {
-        let mut reader = Reader { options: self, query, user_file };
+        let mut reader = Reader { options: self, query, user_file, follows: true };
         reader.file(path, true, 0)
     }
+}
+
+/// The options that one text of ssh_config gives for a host, in the order of their names; what it includes is not read.
+pub fn options_for(text: &str, host: &str, user: &str) -> Result<Vec<(String, Vec<String>)>, String> {
+    let query = Query { original: host.to_owned(), local_user: user.to_owned(), home: PathBuf::new() };
+    let mut options = Options::default();
+    let mut reader = Reader { options: &mut options, query: &query, user_file: true, follows: false };
+    reader.text(text, Path::new("config"), true, 0)?;
+    let mut options: Vec<_> = options.values.into_iter().collect();
+    options.sort();
+    Ok(options)
 }
 
 struct Reader<'a> {
     options: &'a mut Options,
     query: &'a Query,
+    /// `Include` is followed.
+    follows: bool,
     /// Decides where a relative `Include` is looked for.
     user_file: bool,
 }
@@ -113,6 +126,7 @@ impl Reader<'_> {
                 "match" => {
                     active = enclosing && self.criteria(&words).map_err(|fault| format!("{place}: {fault}"))?;
                 }
+                "include" if !self.follows => {}
                 "include" if active => {
                     if depth == DEPTH {
                         return Err(format!("{place}: `Include` goes deeper than {DEPTH} files"));
@@ -252,9 +266,18 @@ mod tests {
     fn options(text: &str, original: &str) -> Result<Options, String> {
         let query = Query { original: original.into(), local_user: "me".into(), home: PathBuf::from("/no/such/home") };
         let mut options = Options::default();
-        let mut reader = Reader { options: &mut options, query: &query, user_file: true };
+        let mut reader = Reader { options: &mut options, query: &query, user_file: true, follows: true };
         reader.text(text, Path::new("config"), true, 0)?;
         Ok(options)
+    }
+
+    #[test]
+    fn a_text_gives_options_without_what_it_includes() {
+        let text = "Include /dev/null\nHost web*\nUser deploy\nPort 22\n";
+        let named = |name: &str, value: &str| (name.to_owned(), vec![value.to_owned()]);
+        assert_eq!(options_for(text, "web1", "me"), Ok(vec![named("port", "22"), named("user", "deploy")]));
+        assert_eq!(options_for(text, "db1", "me"), Ok(Vec::new()));
+        assert!(options_for("User 'x", "web1", "me").is_err());
     }
 
     #[test]

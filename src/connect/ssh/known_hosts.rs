@@ -16,9 +16,9 @@ use super::pattern;
 
 /// A public key as known_hosts writes it: its type and its bytes in base64.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HostKey {
-    pub(super) kind: String,
-    pub(super) base64: String,
+pub struct HostKey {
+    pub kind: String,
+    pub base64: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,13 +61,13 @@ struct File {
 
 /// All known_hosts files of one host, in order.
 #[derive(Debug, Default)]
-pub(super) struct KnownHosts {
+pub struct KnownHosts {
     files: Vec<(PathBuf, Arc<File>)>,
 }
 
 /// What the files say about a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub enum Verdict {
     Known,
     /// No key of the host is recorded.
     Unknown,
@@ -89,6 +89,11 @@ impl KnownHosts {
             files.push((path.clone(), read_cached(path)?));
         }
         Ok(KnownHosts { files })
+    }
+
+    /// Reads one text, named as a file in what is said about its lines.
+    pub fn parse(path: impl Into<PathBuf>, text: &str) -> KnownHosts {
+        KnownHosts { files: vec![(path.into(), Arc::new(parse(text)))] }
     }
 
     fn entries<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a Path, &'a Entry)> {
@@ -122,7 +127,7 @@ impl KnownHosts {
     }
 
     /// Judges the key that a host shows. `host` and `port`: as they were connected to, or the alias and 22.
-    pub(super) fn check(&self, host: &str, port: u16, key: &HostKey) -> Verdict {
+    pub fn check(&self, host: &str, port: u16, key: &HostKey) -> Verdict {
         let name = name_of(host, port);
         if let Some(place) = self.revoked(&name, key) {
             return Verdict::Revoked { place };
@@ -249,7 +254,7 @@ mod tests {
     }
 
     fn known(text: &str) -> KnownHosts {
-        KnownHosts { files: vec![(PathBuf::from("known_hosts"), Arc::new(parse(text)))] }
+        KnownHosts::parse("known_hosts", text)
     }
 
     #[test]

@@ -11,4 +11,6 @@ mod pattern;
 mod settings;
 
 pub(super) use client::Client;
+pub use config::options_for;
 pub(crate) use known_hosts::hmac_sha1;
+pub use known_hosts::{HostKey, KnownHosts, Verdict};

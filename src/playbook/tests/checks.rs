@@ -7,7 +7,7 @@ use crate::playbook::check::{check, handler_names};
 fn judge(project: &Project, only: &str) -> (String, String) {
     let plays = project.load().unwrap_or_else(|error| panic!("{}", project.show(&error)));
     let selection = TagSelection::new([only], []);
-    let result = check(&plays, &selection, &project.options.warnings);
+    let result = check(&plays, &selection, &project.options.warnings, &[]);
     let errors = result.err().map(|error| project.show(&error)).unwrap_or_default();
     (errors, project.warnings().join("\n"))
 }
@@ -47,7 +47,7 @@ fn an_unknown_module_is_an_error_where_it_is_certainly_reached() {
 fn what_the_tags_leave_out_is_not_judged() {
     let project = tasks("    - {shel: , tags: a}\n    - {ping: , tags: b}\n");
     assert_eq!(judge(&project, "b"), (String::new(), String::new()));
-    assert!(judge(&project, "a").0.starts_with("play.yml:3:7: there is no module `shel`"));
+    assert!(judge(&project, "a").0.starts_with("play.yml:3:8: there is no module `shel`"));
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn an_unknown_module_is_named_once_with_its_number() {
     let (_, warnings) = judge(&project, "");
     assert_eq!(
         warnings,
-        "play.yml:3:7: there is no module `win_x` (it is used 2 times; the task fails if it is reached)"
+        "play.yml:3:8: there is no module `win_x` (it is used 2 times; the task fails if it is reached)"
     );
 }
 

@@ -110,15 +110,15 @@ fn a_play_that_is_wrong() {
         ("- hosts: all\n  vars_prompt: [{prompt: x}]", "play.yml:2:17: an entry of `vars_prompt` needs a `name`"),
         (
             "- hosts: all\n  handlers: [{include_role: {name: x}}]",
-            "play.yml:2:15: a role cannot be a handler (notify handlers of the role, or include a file of tasks)",
+            "play.yml:2:15: Using 'include_role' as a handler is not supported. (notify handlers of the role, or include a file of tasks)",
         ),
         (
             "- hosts: all\n  handlers: [{block: [{block: []}]}]",
-            "play.yml:2:23: a block cannot be a handler (blocks can group handlers, but not within other blocks)",
+            "play.yml:2:23: Using a block as a handler is not supported. (blocks can group handlers, but not within other blocks)",
         ),
         (
             "- name: x\n  command: ls\n  when: y",
-            "play.yml:2:3: a playbook is a list of plays, but this is a task (put it under `tasks` of a play that says on which `hosts`)",
+            "play.yml:2:3: 'command' is not a valid attribute for a Play (this is a task: put it under `tasks` of a play that says on which `hosts`)",
         ),
     ];
     for (text, expected) in cases {

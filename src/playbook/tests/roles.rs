@@ -184,3 +184,59 @@ fn names_of_imports_may_use_what_is_known_while_loading() {
     assert_eq!(names(&plays[1].role_tasks), "in role");
     assert_eq!(names(&plays[1].tasks), "found, found, extra");
 }
+
+#[test]
+fn roles_and_playbooks_of_collections_are_found() {
+    let project = Project::new(&[
+        (
+            "play.yml",
+            "
+- hosts: all
+  collections: [acme.site]
+  roles: [acme.site.web, db]
+  tasks:
+    - import_role: {name: deep.er, tasks_from: main}
+      collections: [acme.other]
+    - import_role: {name: acme.other.sub.inner}
+- import_playbook: acme.site.more
+",
+        ),
+        ("collections/ansible_collections/acme/site/roles/web/tasks/main.yml", NOOP),
+        (
+            "collections/ansible_collections/acme/site/roles/web/meta/main.yml",
+            "dependencies: [base]\ncollections: [acme.other]\n",
+        ),
+        ("collections/ansible_collections/acme/site/roles/base/tasks/main.yml", NOOP),
+        (
+            "collections/ansible_collections/acme/site/roles/db/meta/main.yml",
+            "dependencies: [far]\ncollections: [acme.other]\n",
+        ),
+        ("collections/ansible_collections/acme/site/playbooks/more.yaml", "- {hosts: all, roles: [base]}\n"),
+        ("collections/ansible_collections/acme/other/roles/far/tasks/main.yml", NOOP),
+        ("collections/ansible_collections/acme/other/roles/deep.er/tasks/main.yml", NOOP),
+        ("collections/ansible_collections/acme/other/roles/sub/inner/tasks/main.yml", NOOP),
+        ("roles/db/tasks/main.yml", "- {name: of the playbook, debug: }\n"),
+        ("roles/far/tasks/main.yml", "- {name: of the playbook, debug: }\n"),
+    ]);
+    let plays = project.load().unwrap_or_else(|error| panic!("{}", project.show(&error)));
+    let full = |roles: &[Arc<Role>]| roles.iter().map(|role| role.full_name()).collect::<Vec<_>>().join(" ");
+    assert_eq!(full(&plays[0].roles), "acme.site.web acme.site.db acme.other.deep.er acme.other.sub/inner");
+    assert_eq!(full(&plays[0].roles[0].dependencies), "acme.site.base");
+    assert_eq!(full(&plays[0].roles[1].dependencies), "acme.other.far");
+    assert_eq!(full(&plays[1].roles), "acme.site.base");
+}
+
+#[test]
+fn what_a_collection_does_not_have_is_said_with_what_it_has() {
+    let project = Project::new(&[
+        ("play.yml", "- hosts: all\n  roles: [acme.site.wbe, acme.none.x]\n- import_playbook: acme.site.all\n"),
+        ("collections/ansible_collections/acme/site/roles/web/tasks/main.yml", NOOP),
+    ]);
+    let shown = project.show(&project.load().unwrap_err());
+    assert!(shown.contains("(the collection `acme.site` has these roles: web)"), "{shown}");
+    assert!(shown.contains("(the collection `acme.none` is not in `collections/ansible_collections`)"), "{shown}");
+    assert!(
+        shown.contains("there is no playbook `acme.site.all` (the collection `acme.site` has these playbooks: none)"),
+        "{shown}"
+    );
+}

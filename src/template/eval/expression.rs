@@ -13,6 +13,21 @@ use crate::value::{Map, Value};
 /// Arguments of a call: positional, then named.
 pub(super) type Arguments = (Vec<Value>, Vec<(Arc<str>, Value)>);
 
+/// What the making of a value costs of a budget.
+fn steps_of(expression: &Expression, value: &Value) -> u64 {
+    let made = matches!(
+        &*expression.kind,
+        ExpressionKind::Binary(..) | ExpressionKind::Filter { .. } | ExpressionKind::Call(_)
+    );
+    1 + match value {
+        Value::Str(text) if made => text.as_str().len() as u64 / 16,
+        Value::List(items) if made => items.len() as u64,
+        Value::Map(map) if made => map.len() as u64,
+        Value::Big(number) if made => number.bits() / 256,
+        _ => 0,
+    }
+}
+
 impl Evaluator<'_> {
     /// The value of an expression. It may be undefined, and may hold texts still to be rendered
     /// deeper inside: whoever needs the whole uses `deep`.
@@ -20,7 +35,10 @@ impl Evaluator<'_> {
         match &*expression.kind {
             ExpressionKind::Constant(value) => Ok(value.clone()),
             ExpressionKind::Variable(name) => self.variable(name),
-            _ => self.evaluate_compound(expression).map_err(|error| error.at(&self.template, expression.span)),
+            _ => self
+                .evaluate_compound(expression)
+                .and_then(|value| self.context.spend(steps_of(expression, &value)).map(|()| value))
+                .map_err(|error| error.at(&self.template, expression.span)),
         }
     }
 

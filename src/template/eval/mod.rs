@@ -253,6 +253,9 @@ impl<'c> Evaluator<'c> {
 
     /// Loads the template that an include, import or extends names (the first that exists of a list).
     fn load(&mut self, name: &Expression, ignore_missing: bool) -> Result<Option<Arc<Template>>> {
+        if self.context.from_data {
+            return Err(TemplateError::failed("a text of unknown origin must not use other templates"));
+        }
         let value = self.evaluate(name)?;
         let value = self.deep(value)?;
         let names = match &value {
@@ -324,6 +327,9 @@ impl<'c> Evaluator<'c> {
         let value = self.evaluate(expression)?;
         let value = self.deep(value)?;
         self.check(&value, expression)?;
+        if let Value::Str(text) = &value {
+            self.context.spend(text.as_str().len() as u64 / 16)?;
+        }
         out.push(value).map_err(|error| error.at(&self.template, expression.span))
     }
 
@@ -556,6 +562,7 @@ impl<'c> Evaluator<'c> {
             recursion: node.recursive.then(|| Arc::clone(node)),
         });
         for index in 0..count {
+            self.context.spend(1)?;
             state.index.store(index, Ordering::Relaxed);
             let item = self.read(state.items[index].clone())?;
             let flow = self.scoped(|evaluator| {

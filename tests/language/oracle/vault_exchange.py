@@ -1,10 +1,7 @@
-#!/usr/bin/env python3
-"""Files exchanged with the real ansible-vault, in both directions.
+"""Files exchanged with the real ansible-vault: it reads what trimtab encrypts, and trimtab what it rekeys.
 
-    recompute-vault record    writes goldens/vault.json: envelopes made by ansible-vault
-    recompute-vault check     makes envelopes with trimtab and lets ansible-vault read them
+    vault_exchange.py TRIMTAB
 
-Needs ansible-vault of ansible-core 2.19 in PATH; `check` also a trimtab that was built (target/debug/trimtab, or TRIMTAB).
 The passwords are made up and open nothing else.
 """
 
@@ -15,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
-GOLDENS = HERE / "goldens" / "vault.json"
-TRIMTAB = os.environ.get("TRIMTAB", str(HERE.parent.parent / "target" / "debug" / "trimtab"))
-
+TRIMTAB = sys.argv[1]
+# the tools of this virtual environment
+os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
 # no settings of whoever runs this
 CONFIG = tempfile.NamedTemporaryFile(suffix=".cfg")
 
@@ -50,20 +46,6 @@ def identity(directory, label, password):
     return f"{label}@{file}" if label else f"default@{file}"
 
 
-def record(directory):
-    cases = []
-    for name, label, password, plaintext in CASES:
-        words = ["ansible-vault", "encrypt", "--vault-id", identity(directory, label, password), "--output", "-", "-"]
-        envelope = run(words, plaintext.encode()).decode()
-        cases.append({"name": name, "label": label or "default", "password": password, "plaintext": plaintext, "envelope": envelope})
-    version = run(["ansible-vault", "--version"]).decode().splitlines()[0]
-    salted = run(["ansible", "localhost", "-m", "debug", "-a", "msg={{ 'text' | vault('pw', 'salt', 'label') }}"]).decode()
-    salted = json.loads(salted[salted.index("{"):])["msg"]
-    golden = {"made_by": version, "cases": cases, "salted": {"plaintext": "text", "password": "pw", "salt": "salt", "label": "label", "envelope": salted}}
-    GOLDENS.write_text(json.dumps(golden, indent=1, ensure_ascii=False) + "\n")
-    print(f"{len(cases)} envelopes in {GOLDENS}")
-
-
 def check(directory):
     for name, label, password, plaintext in CASES:
         known = identity(directory, label, password)
@@ -92,4 +74,4 @@ def check(directory):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as directory:
-        {"record": record, "check": check}[sys.argv[1] if len(sys.argv) > 1 else "check"](pathlib.Path(directory))
+        check(pathlib.Path(directory))

@@ -1,0 +1,178 @@
+//! Templates and conditions against what ansible-core 2.19 and 2.16 gave for them.
+//!
+//! Where the two differ, types are those of 2.19, and what 2.19 newly refuses is accepted as in 2.16.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use trimtab::template::{Context, Scope, SearchPath, TemplateErrorKind, Warnings};
+use trimtab::value::{Interruption, Map, Value};
+
+use crate::goldens::{of_kind, text};
+
+/// Variables of a test.
+struct Variables(Map);
+
+impl Scope for Variables {
+    fn get(&self, name: &str) -> Result<Option<Value>, Interruption> {
+        Ok(self.0.get(name).cloned())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().map(|key| key.to_text().into_owned()).collect()
+    }
+}
+
+/// JSON with every text as a user would have written it.
+fn written(json: &Json) -> Value {
+    match json {
+        Json::String(text) => Value::written(text.as_str()),
+        Json::Array(items) => Value::list(items.iter().map(written).collect()),
+        Json::Object(map) => {
+            Value::map(map.iter().map(|(key, value)| (Value::from(key.as_str()), written(value))).collect())
+        }
+        other => Value::from_json(other),
+    }
+}
+
+/// The directory that lookups look into.
+fn files() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/language/files")
+}
+
+fn context(variables: &Json, more: &Json) -> Context {
+    let mut map = Map::from_iter([("omit".into(), Value::from("__omit_place_holder__"))]);
+    for variables in [variables, more] {
+        map.extend(written(variables).as_map().cloned().unwrap_or_default());
+    }
+    map.insert("vars".into(), Value::map(map.clone()));
+    let search = SearchPath { playbook_dir: files(), ..SearchPath::default() };
+    Context::new(Arc::new(Variables(map)), Arc::new(search), Warnings::default())
+}
+
+/// Paths below the directory of lookups as they are recorded.
+fn portable(value: Json) -> Json {
+    match value {
+        Json::String(text) => text.replace(&*files().to_string_lossy(), "@PLAYBOOK_DIR@").into(),
+        Json::Array(items) => items.into_iter().map(portable).collect(),
+        Json::Object(map) => map.into_iter().map(|(key, value)| (key, portable(value))).collect(),
+        other => other,
+    }
+}
+
+/// The words of a message that stand in ours as well, so that it can be searched for.
+fn searchable(message: &str) -> String {
+    let message = message.rsplit(": ").next().unwrap_or(message);
+    message.replace("_AnsibleTaggedStr", "str").trim_end_matches('.').to_lowercase()
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "none",
+        other => other.type_name(),
+    }
+}
+
+/// What a template must give: what 2.19 gives, but for what is ours on purpose.
+fn compare(case: &Json, result: &trimtab::template::Result<Value>) -> bool {
+    let ours = case.get("ours");
+    match result {
+        Ok(value) => {
+            let json = portable(value.to_json());
+            match ours.and_then(|ours| ours.get("value")) {
+                Some(expected) => json == *expected,
+                None => json == case["value"] && case["type"] == type_of(value),
+            }
+        }
+        Err(error) => {
+            let words = match ours {
+                Some(ours) => ours["error"].as_str().unwrap_or_default().to_lowercase(),
+                None => searchable(case["message"].as_str().unwrap_or_default()),
+            };
+            let kind_matches = match case["error"].as_str() {
+                Some("AnsibleUndefinedVariable") => matches!(error.kind(), TemplateErrorKind::Undefined { .. }),
+                Some("AnsibleTemplateSyntaxError") => *error.kind() == TemplateErrorKind::Syntax,
+                Some(_) => true,
+                None => false,
+            };
+            (kind_matches || ours.is_some_and(|ours| ours.get("error").is_some()))
+                && error.message().to_lowercase().contains(&words)
+        }
+    }
+}
+
+#[test]
+fn templates_give_what_ansible_gives() {
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for golden in of_kind("templates") {
+        for case in &golden.cases {
+            count += 1;
+            let template = text(case, "template");
+            let result = context(&golden.head["vars"], &case["vars"]).value(&Value::written(template));
+            if !compare(case, &result) {
+                let expected = case.get("value").unwrap_or(&case["message"]);
+                let got = result.map(|value| (type_of(&value), portable(value.to_json()).to_string()));
+                failures.push(format!("{}: {template:?}\n  expected: {expected}\n  got:      {got:?}", golden.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn conditions_hold_where_ansible_holds_them() {
+    let mut failures = Vec::new();
+    for golden in of_kind("conditions") {
+        for case in &golden.cases {
+            let context = context(&golden.head["vars"], &case["vars"]);
+            let result = context.condition(&written(&case["when"]));
+            let warned = !context.warnings.take().is_empty();
+            // what 2.19 newly refuses is held as in 2.16, with a warning
+            let refused = case.get("error").is_some() && case.get("in_2_16").is_some();
+            let expected = if refused { &case["in_2_16"] } else { case };
+            let same = match (&result, expected.get("error"), case.get("ours")) {
+                (Ok(holds), None, None) => Json::Bool(*holds) == expected["value"] && (warned || !refused),
+                (Ok(holds), _, Some(ours)) => Json::Bool(*holds) == ours["value"],
+                (Err(error), Some(_), None) => {
+                    error.message().to_lowercase().contains(&searchable(text(expected, "message")))
+                }
+                (Err(error), _, Some(ours)) => error.message().contains(text(ours, "error")),
+                _ => false,
+            };
+            if !same {
+                failures.push(format!("{case}\n  got: {result:?}, warned: {warned}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
+
+#[test]
+fn the_environment_is_looked_up() {
+    // a test cannot set its environment; `PATH` is always there
+    let found = context(&Json::Null, &Json::Null).value(&Value::written("{{ lookup('env', 'PATH') }}")).unwrap();
+    assert_eq!(found.as_str(), std::env::var("PATH").ok().as_deref());
+}
+
+#[test]
+fn queries_find_what_jmespath_finds() {
+    let mut failures = Vec::new();
+    for golden in of_kind("queries") {
+        let variables = serde_json::json!({ "data": golden.head["data"] });
+        for case in &golden.cases {
+            let query = serde_json::json!({ "query": case["query"] });
+            let result = context(&variables, &query).expression("data | json_query(query)");
+            let same = match (&result, case.get("error")) {
+                (Ok(value), None) => value.to_json() == case["value"],
+                (Err(_), Some(_)) => true,
+                _ => false,
+            };
+            if !same {
+                failures.push(format!("{case}\n  got: {result:?}"));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} differ:\n{}", failures.len(), failures.join("\n"));
+}
