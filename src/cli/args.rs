@@ -100,7 +100,7 @@ pub struct RunArgs {
     /// Hosts talked to at once
     #[arg(short = 'f', long, value_name = "NUMBER")]
     pub forks: Option<u64>,
-    /// How the run is reported: ansible, condensed, minimal, json, jsonl
+    /// How the run is reported: ansible, condensed, minimal, oneline, json, jsonl
     #[arg(long, value_name = "FORMAT")]
     pub output: Option<String>,
     /// Directories with executables that are modules, apart by colons

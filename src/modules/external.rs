@@ -59,9 +59,16 @@ pub fn find(name: &str, search: &SearchPath, libraries: &[PathBuf]) -> Option<Pa
 /// Why a module's file cannot be run, if that can be told from it.
 pub fn refusal(path: &Path) -> Option<String> {
     match std::fs::read(path) {
-        Ok(content) => Form::of(path, &content).err().map(|failure| failure.message),
+        Ok(content) => {
+            let lacks_line = || (!content.starts_with(b"#!") && !is_binary(&content)).then(|| no_first_line(path));
+            Form::of(path, &content).err().map(|failure| failure.message).or_else(lacks_line)
+        }
         Err(error) => Some(format!("cannot read {}: {error}", path.display())),
     }
+}
+
+fn no_first_line(path: &Path) -> String {
+    format!("the module {} does not say in its first line what runs it: `#!/bin/sh`, say", path.display())
 }
 
 /// How an executable takes its arguments.
@@ -151,10 +158,7 @@ fn plan(
         Some(runner) => format!("{runner} "),
         None if is_binary(&content) => String::new(),
         None => {
-            return Err(Failure::new(format!(
-                "the module {} does not say in its first line what runs it: `#!/bin/sh`, say",
-                path.display()
-            )));
+            return Err(Failure::new(no_first_line(path)));
         }
     };
     let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
@@ -376,6 +380,8 @@ mod tests {
         let root = directory_with(&[("python.py", python), ("fine.sh", "#!/bin/sh\n")]);
         assert!(refusal(&root.path().join("python.py")).unwrap().contains("Ansible's own libraries"));
         assert_eq!(refusal(&root.path().join("fine.sh")), None);
+        fs::write(root.path().join("bare"), "echo {}\n").unwrap();
+        assert!(refusal(&root.path().join("bare")).unwrap().contains("first line"));
         assert!(called("echo {}\n", &[]).unwrap_err().message.contains("first line"));
     }
 

@@ -58,10 +58,19 @@ struct Check<'a> {
     search: SearchPath,
     errors: Vec<Error>,
     warnings: Vec<Error>,
-    /// Unknown modules that may never be reached, each with its first place and how often it is used.
-    doubtful: IndexMap<String, (Place, usize)>,
+    /// Unknown modules that may never be reached.
+    doubtful: IndexMap<String, Doubtful>,
     /// Set if all is to be found, not only what stops a run.
     thorough: Option<Thorough>,
+}
+
+/// An unknown module that may never be reached.
+struct Doubtful {
+    /// Where it is used first.
+    place: Place,
+    count: usize,
+    /// Why a file of its name is no module.
+    refused: Option<String>,
 }
 
 /// How sure it is that a task is reached.
@@ -88,8 +97,8 @@ impl<'a> Check<'a> {
 
     /// Makes warnings of the unknown modules that may never be reached.
     fn tell_doubtful(&mut self) {
-        for (name, (place, count)) in std::mem::take(&mut self.doubtful) {
-            let error = unknown_module(&name, &place);
+        for (name, Doubtful { place, count, refused }) in std::mem::take(&mut self.doubtful) {
+            let error = refused.into_iter().fold(unknown_module(&name, &place), Error::hint);
             let more = if count > 1 { format!("it is used {count} times; ") } else { String::new() };
             self.warnings.push(error.hint(format!("{more}the task fails if it is reached")));
         }
@@ -138,12 +147,16 @@ impl<'a> Check<'a> {
                     self.arguments(task, module, reach);
                     self.background(task, module, reach);
                 }
-                TaskAction::Unknown(name) if self.is_external(name, task, reach) => {}
+                TaskAction::Unknown(name) if self.runs_external(name) => {}
                 TaskAction::Unknown(name) if reach == Reach::Certain => {
-                    self.error(unknown_module(name, &task.action_place))
+                    let error = unknown_module(name, &task.action_place);
+                    let refused = self.refused_external(name);
+                    self.error(refused.into_iter().fold(error, Error::hint));
                 }
                 TaskAction::Unknown(name) => {
-                    self.doubtful.entry(name.clone()).or_insert_with(|| (task.action_place.clone(), 0)).1 += 1;
+                    let refused = self.refused_external(name);
+                    let first = || Doubtful { place: task.action_place.clone(), count: 0, refused };
+                    self.doubtful.entry(name.clone()).or_insert_with(first).count += 1;
                 }
                 TaskAction::Template(_) => {}
             }
@@ -156,17 +169,14 @@ impl<'a> Check<'a> {
         *certain = false;
     }
 
-    /// True if there is an executable for an action that is none of the modules; says so if it cannot run.
-    fn is_external(&mut self, name: &str, task: &Task, reach: Reach) -> bool {
-        let Some(path) = external::find(name, &self.search, self.library) else { return false };
-        if let Some(refusal) = external::refusal(&path) {
-            let error = Error::input(refusal).at(&task.action_place);
-            match reach {
-                Reach::Certain => self.error(error),
-                _ => self.warnings.push(error.hint("the task fails if it is reached")),
-            }
-        }
-        true
+    /// True if there is an executable for an action that is none of the modules, and it can run.
+    fn runs_external(&self, name: &str) -> bool {
+        external::find(name, &self.search, self.library).is_some_and(|path| external::refusal(&path).is_none())
+    }
+
+    /// Why the file of that name is no module here, if there is one.
+    fn refused_external(&self, name: &str) -> Option<String> {
+        external::find(name, &self.search, self.library).and_then(|path| external::refusal(&path))
     }
 
     fn reach(&self, task: &Task, certain: bool) -> Reach {

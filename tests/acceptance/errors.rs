@@ -287,7 +287,7 @@ fn what_is_not_there_yet_is_named() {
         "\
 error: there is no report `jsn`
   = help: did you mean `json`?
-  = help: known are ansible, condensed, minimal, json, jsonl
+  = help: known are ansible, condensed, minimal, oneline, json, jsonl
 ",
     );
 }

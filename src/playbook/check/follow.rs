@@ -10,7 +10,7 @@ use super::missing::{AllMissing, Lack};
 use super::{Check, Reach, engine_action, may_end_the_play};
 use crate::connect::{BECOME_METHODS, CONNECTIONS};
 use crate::error::{Error, Result};
-use crate::modules::{Action, EngineAction, external};
+use crate::modules::{Action, EngineAction};
 use crate::playbook::free_form::RAW_PARAMS;
 use crate::playbook::include::file_names;
 use crate::playbook::load::shown;
@@ -163,9 +163,9 @@ const TAKE_FILES: [(&str, &str, &str); 4] = [
 impl Check<'_> {
     /// Keeps what a task needs, if all is to be found.
     pub(super) fn look_at(&mut self, task: &Task, reach: Reach) {
+        let external = matches!(&task.action, TaskAction::Unknown(name) if self.runs_external(name));
         let Some(thorough) = &mut self.thorough else { return };
-        let is_external = |name: &str| external::find(name, &self.search, self.library).is_some();
-        thorough.task(task, reach, matches!(&task.action, TaskAction::Unknown(name) if is_external(name)));
+        thorough.task(task, reach, external);
         let TaskAction::Module(module) = &task.action else { return };
         let Some((_, argument, kind)) = TAKE_FILES.iter().find(|(name, ..)| *name == module.bare_name()) else {
             return;
