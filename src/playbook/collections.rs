@@ -18,7 +18,7 @@ pub(super) fn split_full_name(name: &str) -> Option<(String, String)> {
     };
     let parts: Vec<&str> = name.split('.').collect();
     match parts.as_slice() {
-        [namespace, collection, rest @ ..] if !rest.is_empty() && parts.iter().all(|part| is_word(part)) => {
+        [namespace, collection, rest @ ..] if !rest.is_empty() && parts.iter().all(is_word) => {
             Some((format!("{namespace}.{collection}"), rest.join("/")))
         }
         _ => None,
