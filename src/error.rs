@@ -162,8 +162,11 @@ impl std::error::Error for Error {}
 /// The known name that is nearest to a wrong one, if any is near enough to be meant.
 pub fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (wrong.chars().count() / 3).max(1) + 1;
+    let length = wrong.chars().count();
     known
         .into_iter()
+        // that many more or fewer characters are as many edits
+        .filter(|name| name.chars().count().abs_diff(length) <= limit)
         .map(|name| (edit_distance(wrong, name), name))
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)

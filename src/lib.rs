@@ -8,6 +8,7 @@ pub mod engine;
 pub mod error;
 pub mod facts;
 pub mod host;
+pub mod http;
 pub mod inventory;
 pub mod journal;
 pub mod modules;

@@ -36,7 +36,13 @@ pub fn compile(pattern: &str, flags: Flags) -> Result<Arc<Regex>> {
     }
     let regex = Regex::new(&translate(pattern, flags)).map(Arc::new).map_err(|error| {
         let reason = error.to_string();
-        RegexError(format!("the regular expression `{pattern}` cannot be used: {}", reason.trim()))
+        // Python's own words for the most frequent mistake
+        let reason =
+            match reason.contains("Target of repeat operator") || reason.contains("repetition operator missing") {
+                true => "nothing to repeat",
+                false => reason.trim(),
+            };
+        RegexError(format!("the regular expression `{pattern}` cannot be used: {reason}"))
     })?;
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     if compiled.len() >= CACHE_LIMIT {

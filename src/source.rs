@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// A text that was loaded from a file (or from the command line, then `path` says so).
 #[derive(Debug)]
@@ -11,16 +11,22 @@ pub struct Source {
     pub text: String,
     /// It was encrypted: nothing of it may be shown.
     pub is_secret: bool,
+    /// Where each line begins, once one was asked for: warnings may name every line of a long file.
+    lines: OnceLock<Vec<usize>>,
 }
 
 impl Source {
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into(), is_secret: false })
+        Source::with(path.into(), text.into(), false)
     }
 
     /// A text that stood in an encrypted file.
     pub fn secret(path: impl Into<PathBuf>, text: impl Into<String>) -> Arc<Source> {
-        Arc::new(Source { path: path.into(), text: text.into(), is_secret: true })
+        Source::with(path.into(), text.into(), true)
+    }
+
+    fn with(path: PathBuf, text: String, is_secret: bool) -> Arc<Source> {
+        Arc::new(Source { path, text, is_secret, lines: OnceLock::new() })
     }
 
     pub fn path(&self) -> &Path {
@@ -32,7 +38,11 @@ impl Source {
         if self.is_secret {
             return None;
         }
-        self.text.lines().nth(number.checked_sub(1)? as usize)
+        let begins = self.lines.get_or_init(|| {
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(index, _)| index + 1)).collect()
+        });
+        // empty behind the last line end, where no line begins any more
+        self.text[*begins.get(number.checked_sub(1)? as usize)?..].lines().next()
     }
 }
 
@@ -64,5 +74,20 @@ impl fmt::Display for Place {
 impl fmt::Debug for Place {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, formatter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_those_of_str_lines() {
+        for text in ["", "\n", "a", "a\n", "a\r\nb", "a\n\nb\n", "\r\n\r", "ä\nö"] {
+            let source = Source::new("file", text);
+            let lines: Vec<&str> = (1..9).map_while(|number| source.line(number)).collect();
+            assert_eq!(lines, text.lines().collect::<Vec<_>>(), "{text:?}");
+            assert_eq!(source.line(0), None);
+        }
     }
 }

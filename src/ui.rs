@@ -167,7 +167,9 @@ impl Ui {
     /// A warning, in Ansible's form; each text once.
     pub fn warning(&mut self, text: &str) {
         if self.warned.insert(text.to_owned()) {
-            self.note(&format!("[WARNING]: {text}"), Style::Warning);
+            let text = format!("[WARNING]: {text}");
+            let text = if self.as_ansible { wrapped(&text, self.columns) } else { text };
+            self.note(&text, Style::Warning);
         }
     }
 
@@ -192,6 +194,10 @@ impl Ui {
 
     /// Something doubtful in a file, with its place.
     pub fn doubt(&mut self, doubt: &Error) {
+        if doubt.places().is_empty() && doubt.hints().is_empty() && doubt.others().is_empty() {
+            self.warning(doubt.message());
+            return;
+        }
         let text = render(doubt, Level::WARNING, self.err.colour, self.columns);
         if self.warned.insert(text.clone()) {
             self.out.flush();
@@ -250,6 +256,55 @@ impl Sink {
         self.closed = written.is_err();
         self.buffer.clear();
     }
+}
+
+/// The text in lines of at most so many characters, broken at blanks and behind hyphens within words, as Python's
+/// `textwrap` does; longer words are cut.
+fn wrapped(text: &str, columns: usize) -> String {
+    let mut pieces: Vec<String> = Vec::new();
+    let letters: Vec<char> = text.chars().collect();
+    for (index, letter) in letters.iter().enumerate() {
+        let is_blank = letter.is_whitespace();
+        let before = index.checked_sub(1).map(|before| letters[before]);
+        let behind_hyphen = before == Some('-')
+            && index.checked_sub(2).is_some_and(|index| letters[index].is_alphabetic())
+            && letter.is_alphabetic();
+        let starts = before.is_none_or(|before| before.is_whitespace() != is_blank || behind_hyphen);
+        let letter = if is_blank { ' ' } else { *letter };
+        match pieces.last_mut() {
+            Some(piece) if !starts => piece.push(letter),
+            _ => pieces.push(letter.to_string()),
+        }
+    }
+    let mut lines: Vec<String> = vec![String::new()];
+    let length = |text: &str| text.chars().count();
+    for piece in pieces {
+        let is_full = lines.last().is_some_and(|line| length(line) + length(&piece) > columns);
+        if is_full && piece.trim().is_empty() {
+            lines.push(String::new());
+            continue;
+        }
+        let mut rest = piece.as_str();
+        if is_full && lines.last().is_some_and(|line| !line.is_empty()) && length(rest) <= columns {
+            lines.push(String::new());
+        }
+        while let Some(line) = lines.last_mut() {
+            // a line does not begin with the blanks between words
+            if line.is_empty() && rest.trim().is_empty() {
+                break;
+            }
+            let room = columns.saturating_sub(length(line)).max(1);
+            let cut = rest.char_indices().nth(room).map_or(rest.len(), |(cut, _)| cut);
+            line.push_str(&rest[..cut]);
+            rest = &rest[cut..];
+            if rest.is_empty() {
+                break;
+            }
+            lines.push(String::new());
+        }
+    }
+    let lines: Vec<&str> = lines.iter().map(|line| line.trim_end()).filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
 }
 
 /// The width that Ansible makes its banners for: one column less than the terminal has.
@@ -436,6 +491,21 @@ error: no hosts
         }
         let empty = Source::new("empty.yml", "");
         assert!(shown(&Error::input("empty").at(&Place::start(&empty))).contains("empty.yml:1:1"));
+    }
+
+    #[test]
+    fn warnings_are_wrapped_as_python_wraps() {
+        let cases = [
+            ("aa bb cc", 5, "aa bb\ncc"),
+            ("aa bbbbbb", 5, "aa bb\nbbbb"),
+            ("aaa bb-cc dd", 7, "aaa bb-\ncc dd"),
+            ("aaa  bbb", 4, "aaa\nbbb"),
+            ("abcdefgh", 3, "abc\ndef\ngh"),
+            ("", 3, ""),
+        ];
+        for (text, columns, expected) in cases {
+            assert_eq!(wrapped(text, columns), expected, "{text}");
+        }
     }
 
     #[test]

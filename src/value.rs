@@ -5,6 +5,7 @@
 //! playbook or an inventory) or is plain data (it came from a host, or out of a template),
 //! so that the output of hosts is never templated.
 
+mod merge;
 mod text;
 
 use std::borrow::Cow;
@@ -16,6 +17,7 @@ use indexmap::{Equivalent, IndexMap};
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 
+pub use merge::merge_maps;
 pub use text::{Text, has_template_marks};
 
 /// An ordered map of values. Keys are values too: YAML allows integers and booleans as keys.
@@ -47,6 +49,10 @@ pub trait Object: Send + Sync {
     fn get(&self, key: &Value) -> Result<Option<Value>, Interruption>;
     /// The keys, in order.
     fn keys(&self) -> Vec<Value>;
+    /// Asked before the keys are: interrupted while there may still come more.
+    fn keys_are_settled(&self) -> Result<(), Interruption> {
+        Ok(())
+    }
     /// The object itself, for those who know its type (functions and loops within templates).
     fn as_any(&self) -> Option<&dyn std::any::Any> {
         None
@@ -161,10 +167,18 @@ impl Value {
             Value::Int(number) => *number != 0,
             Value::Big(_) => true,
             Value::Float(number) => *number != 0.0,
-            Value::Str(text) => !text.as_str().is_empty(),
+            Value::Str(text) => text.spelled().map_or(!text.as_str().is_empty(), Value::is_truthy),
             Value::List(items) => !items.is_empty(),
             Value::Map(map) => !map.is_empty(),
             Value::Object(object) => !object.keys().is_empty(),
+        }
+    }
+
+    /// The value itself; of a text that was made to spell a list or map, that.
+    pub fn spelled(&self) -> &Value {
+        match self {
+            Value::Str(text) => text.spelled().unwrap_or(self),
+            _ => self,
         }
     }
 

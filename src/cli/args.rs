@@ -11,7 +11,7 @@ pub struct InventoryArgs {
     /// Only these of the hosts: a pattern, or @FILE with one on each line
     #[arg(short = 'l', long = "limit", value_name = "PATTERN")]
     pub limit: Option<String>,
-    /// Forget cached facts; there is no such cache
+    /// Forget the facts that are kept between runs
     #[arg(long, hide = true)]
     pub flush_cache: bool,
 }

@@ -36,8 +36,8 @@ const GOOD: u8 = 0;
 /// Looks at everything and says what was found. `wrong` was found already.
 pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Result<u8> {
     let keyring = Arc::new(session.keyring(&args.variables.vault)?);
-    let extra = Arc::new(extra_vars::parse(&args.variables.extra_vars, &keyring)?);
-    let load = session.load_options(&extra, Arc::clone(&keyring));
+    let extra = Arc::new(extra_vars::parse(&args.variables.extra_vars, &keyring, session.merges_maps()?)?);
+    let load = session.load_options(&extra, Arc::clone(&keyring))?;
     let mut survey = Survey::new(load.clone(), TagSelection::default());
     wrong.into_iter().for_each(|error| survey.error(error));
     let here = [".".to_owned()];
@@ -57,9 +57,9 @@ pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Resul
     }
     if !args.hosts.inventory.is_empty() {
         match session.inventory(&args.hosts.inventory, &extra, &keyring) {
-            Ok((inventory, sources)) => {
+            Ok((inventory, sources, reload)) => {
                 let limit = None;
-                let fleet = Fleet { inventory, limit, sources, extra, load };
+                let fleet = Fleet { inventory, limit, sources, reload, extra, load };
                 hosts(&mut survey, fleet, &plays, args.hosts.limit.as_deref());
             }
             Err(error) => survey.error(error),

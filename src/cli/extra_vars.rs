@@ -6,15 +6,19 @@ use crate::error::{Error, Result};
 use crate::inventory::load_vars_file;
 use crate::playbook::free_form::{RAW_PARAMS, parse_key_values};
 use crate::source::{Place, Source};
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, merge_maps};
 use crate::vault::Keyring;
 use crate::yaml;
 
-/// The variables of all `-e` together; the last one of a name counts.
-pub fn parse(texts: &[String], keyring: &Keyring) -> Result<Map> {
+/// The variables of all `-e` together; the last one of a name counts, but that maps may be merged.
+pub fn parse(texts: &[String], keyring: &Keyring, merges_maps: bool) -> Result<Map> {
     let mut variables = Map::new();
     for text in texts {
-        variables.extend(one(text, keyring)?);
+        let more = one(text, keyring)?;
+        match merges_maps {
+            true => variables = merge_maps(variables, &more),
+            false => variables.extend(more),
+        }
     }
     Ok(variables)
 }
@@ -68,7 +72,7 @@ mod tests {
 
     fn json(texts: &[&str]) -> Result<String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        Ok(Value::map(parse(&texts, &Keyring::default())?).to_json().to_string())
+        Ok(Value::map(parse(&texts, &Keyring::default(), false)?).to_json().to_string())
     }
 
     #[test]

@@ -34,8 +34,8 @@ pub struct HistoryArgs {
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
 pub struct ShowArgs {
-    /// The run: a number that `trimtab history` shows, or `last`
-    #[arg(value_name = "RUN")]
+    /// The run: a number that `trimtab history` shows, or `last`; or the file of a plan
+    #[arg(value_name = "RUN|PLAN")]
     pub run_id: String,
     /// Only changes of this host
     #[arg(long, value_name = "NAME")]
@@ -91,8 +91,12 @@ pub fn history(session: &mut Session, args: &HistoryArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Shows one run with its changes.
+/// Shows one run, or a plan, with its changes.
 pub fn show(session: &mut Session, args: &ShowArgs) -> Result<u8> {
+    let file = session.surroundings.here.join(&args.run_id);
+    if file.is_file() {
+        return super::plan::show(session, &file, args.host.as_deref(), args.diff, args.output == "json");
+    }
     let journal = session.journal()?;
     let run = journal.run(&args.run_id)?;
     let filter =

@@ -8,10 +8,11 @@ use serde_json::{Map, Value as Json};
 use super::args::ConnectionArgs;
 use super::session::Session;
 use crate::error::{Error, Result};
+use crate::journal::plan::Planner;
 use crate::journal::{Journal, Journalist, RunStart};
 
 /// What a subcommand tells the journal of its run.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Recording {
     /// `play`, `run`, `undo` or `apply`.
     pub command: &'static str,
@@ -20,6 +21,8 @@ pub struct Recording {
     pub options: Map<String, Json>,
     /// The run that it takes back.
     pub undoes: Option<i64>,
+    /// Takes note of what would be changed, in place of the journal.
+    pub planner: Option<Arc<Planner>>,
 }
 
 impl Recording {

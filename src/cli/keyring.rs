@@ -37,7 +37,7 @@ impl Session {
             identities.push(Identity { label: None, ..Identity::parse(&format!("@{file}"))? });
         }
         identities.extend(self.settings.path("vault_password_file", &self.surroundings).map(Identity::file));
-        if asks {
+        if asks || self.settings.flag("ask_vault_pass")? {
             identities.push(Identity::ask());
         }
         Ok(identities)

@@ -90,7 +90,7 @@ fn task_name(task: &Task, context: &Context) -> String {
         (None, TaskAction::Template(written)) => text(written, context),
     };
     match &task.role {
-        Some(role) => format!("{} : {own}", role.name),
+        Some(role) => format!("{} : {own}", role.full_name()),
         None => own,
     }
 }

@@ -14,8 +14,10 @@ mod keyring;
 mod listing;
 mod magic;
 mod passwords;
+mod plan;
 mod play;
 mod prompt;
+mod replay;
 mod run;
 mod scope;
 mod session;
@@ -29,13 +31,19 @@ use std::path::Path;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ui::{Colour, Ui};
 use session::Session;
 use settings::{Settings, Surroundings};
 
 /// The exit code of a command line that cannot be understood, as of ansible-playbook.
 const BAD_COMMAND_LINE: u8 = 2;
+
+/// Leaves what a value holds to the end of the process, which is near: to free a fleet or a playbook piece by piece takes
+/// a good part of the time that showing it does.
+fn leave_memory<T>(value: T) {
+    std::mem::forget(value);
+}
 
 /// Brings fleets of servers to a declared state over plain SSH, from Ansible playbooks
 #[derive(Debug, Parser)]
@@ -53,9 +61,13 @@ enum Command {
     Check(check::CheckArgs),
     /// Runs one module on hosts
     Run(run::AdHocArgs),
+    /// Writes to a file what playbooks would change
+    Plan(plan::PlanArgs),
+    /// Makes the changes of a plan
+    Apply(plan::ApplyArgs),
     /// Lists what runs changed, from the journal
     History(history::HistoryArgs),
-    /// Shows a run of the journal with its changes
+    /// Shows a run of the journal, or a plan, with its changes
     Show(history::ShowArgs),
     /// Takes back what a run changed
     Undo(undo::UndoArgs),
@@ -111,6 +123,8 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         // it shows of settings what there is to show by itself
         Command::Check(_) => 0,
         Command::Run(args) => args.verbosity.verbose,
+        Command::Plan(args) => args.play.verbosity.verbose,
+        Command::Apply(args) => args.verbosity.verbose,
         Command::History(args) => args.verbosity.verbose,
         Command::Show(args) => args.verbosity.verbose,
         Command::Undo(args) => args.verbosity.verbose,
@@ -124,6 +138,8 @@ fn perform(command: Command, ui: &mut Ui, settings: Settings, surroundings: Surr
         Command::Play(args) => play::play(&mut session, args),
         Command::Check(args) => check::check(&mut session, args, Vec::new()),
         Command::Run(args) => run::run(&mut session, args),
+        Command::Plan(args) => plan::plan(&mut session, args),
+        Command::Apply(args) => plan::apply(&mut session, args),
         Command::History(args) => history::history(&mut session, &args),
         Command::Show(args) => history::show(&mut session, &args),
         Command::Undo(args) => undo::undo(&mut session, args),
@@ -168,11 +184,6 @@ fn log() {
     let filter = tracing_subscriber::EnvFilter::new(filter);
     // there is no other subscriber in this process
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
-}
-
-/// The error for something that is named, understood, and not there yet.
-fn not_yet(what: &str) -> Error {
-    Error::usage(format!("{what} is not supported yet"))
 }
 
 #[cfg(test)]

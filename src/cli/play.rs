@@ -57,7 +57,14 @@ pub struct PlayArgs {
 
 /// Runs the playbooks, or lists what is in them.
 pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
+    let recording = Recording::new("play", &args.reach, args.hosts.limit.as_deref());
+    play_with(session, args, recording)
+}
+
+/// Runs the playbooks; what is recorded of it, and how, is given.
+pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) -> Result<u8> {
     let format = session.format(args.run.output.as_deref())?;
+    session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let set_tags = |given: &[String], key| match given {
         [] => session.settings.text(key).into_iter().collect(),
@@ -66,6 +73,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     options.tags = set_tags(&args.tags, "run");
     options.skip_tags = set_tags(&args.skip_tags, "skip");
     options.force_handlers |= args.force_handlers;
+    options.flush_cache = args.hosts.flush_cache;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let playbooks = load(session, &args.playbooks, &fleet)?;
     let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
@@ -76,6 +84,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
             listing::playbook(&mut session.ui, path, plays, &args, &fleet, &tags)?;
         }
+        super::leave_memory((fleet, playbooks, plays));
         return Ok(0);
     }
     begun?;
@@ -86,10 +95,7 @@ pub fn play(session: &mut Session, args: PlayArgs) -> Result<u8> {
     };
     session.passwords(&mut options, &args.reach)?;
     let counts: Vec<(String, usize)> = args.playbooks.iter().cloned().zip(playbooks.iter().map(Vec::len)).collect();
-    let recording = Recording {
-        playbooks: args.playbooks.clone(),
-        ..Recording::new("play", &args.reach, args.hosts.limit.as_deref())
-    };
+    let recording = Recording { playbooks: args.playbooks.clone(), ..recording };
     session.run(options, fleet, plays, &counts, format, recording)
 }
 

@@ -37,8 +37,17 @@ pub struct AdHocArgs {
     /// Stands for the playbook's directory (`group_vars`, `files`, …)
     #[arg(long, value_name = "PATH")]
     pub playbook_dir: Option<String>,
-    #[arg(short = 'o', long = "one-line", hide = true)]
+    /// Each host's result on one line
+    #[arg(short = 'o', long = "one-line")]
     pub one_line: bool,
+    /// Run it in the background, for at most so many seconds
+    #[arg(short = 'B', long, value_name = "SECONDS")]
+    pub background: Option<u64>,
+    /// Seconds between looks at what runs in the background; 0: do not wait for it
+    #[arg(short = 'P', long = "poll", value_name = "SECONDS", default_value_t = 15)]
+    pub poll_interval: u64,
+    #[arg(short = 't', long, value_name = "DIRECTORY", hide = true)]
+    pub tree: Option<String>,
     #[command(flatten)]
     pub reach: ConnectionArgs,
     #[command(flatten)]
@@ -47,6 +56,10 @@ pub struct AdHocArgs {
 
 /// Runs the module as a play of one task.
 pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
+    if args.tree.is_some() {
+        return Err(Error::usage("`--tree` is not supported: results are not written one file a host")
+            .hint("`--output json` prints all results as one document"));
+    }
     let format = match args.run.output.as_deref() {
         Some(name) => report::format(name)?,
         None if args.one_line => report::format("oneline")?,
@@ -56,6 +69,7 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         },
         None => report::format("minimal")?,
     };
+    session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let selection = fleet.inventory.select(std::slice::from_ref(&args.pattern))?;
@@ -68,6 +82,7 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         for host in &chosen {
             session.ui.line(&format!("    {}", fleet.inventory.host(*host).name));
         }
+        super::leave_memory(fleet);
         return Ok(0);
     }
     if chosen.is_empty() && session.ui.speaks_as_ansible() && fleet.inventory.hosts().next().is_none() {
@@ -104,6 +119,10 @@ fn play_text(args: &AdHocArgs, module: &str) -> Result<String> {
     task.insert(module.to_owned(), arguments);
     if let Some(seconds) = args.task_timeout {
         task.insert("timeout".into(), seconds.into());
+    }
+    if let Some(seconds) = args.background {
+        task.insert("async".into(), seconds.into());
+        task.insert("poll".into(), args.poll_interval.into());
     }
     let play = serde_json::json!([{
         "name": "trimtab run",

@@ -9,22 +9,24 @@ use tokio::sync::mpsc;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs};
 use super::journal::Recording;
-use super::settings::{Settings, Surroundings};
+use super::settings::{Settings, Surroundings, constants};
 use super::{extra_vars, magic, passwords, prompt};
 use crate::connect::HostKeyChecking;
 use crate::engine::event::Event;
+use crate::engine::fact_cache::FactCache;
 use crate::engine::options::{
     ConnectionDefaults, DEFAULT_WINDOW, Gathering, Options, PatternMismatch, PrivilegeDefaults,
 };
-use crate::engine::play::Run;
+use crate::engine::play::{Reload, Run};
 use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
 use crate::inventory::{self, GroupNames, HostId, Inventory, Reading};
 use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
+use crate::template::Results;
 use crate::ui::Ui;
-use crate::value::Map;
+use crate::value::{Map, Value};
 use crate::vars::RunVars;
 use crate::vault::Keyring;
 use crate::yaml::{self, DuplicateKeys};
@@ -46,6 +48,8 @@ pub struct Fleet {
     /// What `--limit` allows; `None`: all hosts.
     pub limit: Option<HashSet<HostId>>,
     pub sources: Vec<PathBuf>,
+    /// Reads the inventory once more.
+    pub reload: Reload,
     pub extra: Arc<Map>,
     pub load: LoadOptions,
 }
@@ -81,27 +85,67 @@ impl Session {
     /// Loads the inventory, chooses hosts, and reads variables.
     pub fn fleet(&mut self, hosts: &InventoryArgs, variables: &VariableArgs) -> Result<Fleet> {
         let keyring = Arc::new(self.keyring(&variables.vault)?);
-        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring)?);
-        let (inventory, sources) = self.inventory(&hosts.inventory, &extra, &keyring)?;
+        let extra = Arc::new(extra_vars::parse(&variables.extra_vars, &keyring, self.merges_maps()?)?);
+        let (inventory, sources, reload) = self.inventory(&hosts.inventory, &extra, &keyring)?;
         let limit = match &hosts.limit {
             Some(text) if !text.trim().is_empty() => Some(inventory.limit(text)?),
             _ => None,
         };
-        let load = self.load_options(&extra, keyring);
-        Ok(Fleet { inventory, limit, sources, extra, load })
+        let load = self.load_options(&extra, keyring)?;
+        Ok(Fleet { inventory, limit, sources, reload, extra, load })
+    }
+
+    /// True if maps of several levels are merged.
+    pub fn merges_maps(&self) -> Result<bool> {
+        match self.settings.text("hash_behaviour").as_deref() {
+            Some("replace") => Ok(false),
+            Some("merge") => Ok(true),
+            _ => Err(self.settings.wants("hash_behaviour", "replace or merge")),
+        }
     }
 
     /// Where playbooks and roles are looked for, as settings say.
-    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> LoadOptions {
-        let paths = |key| self.settings.paths(key, ':', &self.surroundings);
-        LoadOptions {
+    pub fn load_options(&self, extra: &Arc<Map>, keyring: Arc<Keyring>) -> Result<LoadOptions> {
+        let settings = &self.settings;
+        let paths = |key| settings.paths(key, ':', &self.surroundings);
+        let has_old_name = !settings.is_set("collections_path") && settings.is_set("collections_paths");
+        Ok(LoadOptions {
             roles_path: paths("roles_path"),
             library: paths("library"),
-            collections_path: paths("collections_path"),
+            collections_path: paths(if has_old_name { "collections_paths" } else { "collections_path" }),
+            play_defaults: Arc::new(self.play_defaults()?),
             extra_vars: Arc::clone(extra),
+            private_role_vars: self
+                .settings
+                .is_set("private_role_vars")
+                .then(|| self.settings.flag("private_role_vars").unwrap_or(false)),
             keyring,
             ..LoadOptions::default()
+        })
+    }
+
+    /// What the settings say in place of plays that do not say it.
+    fn play_defaults(&self) -> Result<Vec<(&'static str, Value)>> {
+        let settings = &self.settings;
+        let mut defaults = Vec::new();
+        for name in ["any_errors_fatal", "no_log"] {
+            if settings.is_set(name) {
+                defaults.push((name, Value::Bool(settings.flag(name)?)));
+            }
         }
+        for (setting, keyword) in
+            [("task_timeout", "timeout"), ("remote_port", "port"), ("gather_timeout", "gather_timeout")]
+        {
+            if settings.is_set(setting) {
+                defaults.push((keyword, Value::from(settings.number(setting)? as usize)));
+            }
+        }
+        for name in ["become_exe", "become_flags", "fact_path", "gather_subset"] {
+            if let Some(text) = settings.text(name) {
+                defaults.push((name, Value::from(text)));
+            }
+        }
+        Ok(defaults)
     }
 
     /// The inventory of `-i`, or else of the settings, or else `./inventory` or `/etc/ansible/hosts`.
@@ -110,7 +154,7 @@ impl Session {
         given: &[String],
         extra: &Arc<Map>,
         keyring: &Arc<Keyring>,
-    ) -> Result<(Inventory, Vec<PathBuf>)> {
+    ) -> Result<(Inventory, Vec<PathBuf>, Reload)> {
         let sources: Vec<String> = if !given.is_empty() {
             given.to_vec()
         } else if self.settings.is_set("inventory") {
@@ -131,19 +175,36 @@ impl Session {
                 .collect()
         };
         let inventory = inventory::load_as(&sources, extra, keyring, self.reading()?)?;
-        for warning in &inventory.warnings {
+        let (missing, flag) = (&inventory.missing, |key| self.settings.flag(key));
+        let all_are_missing = !missing.is_empty() && missing.len() == sources.len();
+        if let Some(error) = missing.first()
+            && (flag("any_unparsed_is_failed")? || all_are_missing && flag("unparsed_is_failed")?)
+        {
+            return Err(error.clone());
+        }
+        for warning in missing.iter().chain(&inventory.warnings) {
             self.ui.doubt(warning);
         }
         if inventory.hosts().next().is_none() {
-            self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            if missing.len() == sources.len() {
+                self.ui.warning("No inventory was parsed, only implicit localhost is available");
+            } else if flag("localhost_warning")? {
+                self.ui.warning(
+                    "provided hosts list is empty, only localhost is available. Note that the implicit localhost does \
+                     not match 'all'",
+                );
+            }
         }
-        let sources = sources
+        let paths = sources
             .iter()
             .map(
                 |source| if source.contains(',') { PathBuf::from(source) } else { self.surroundings.here.join(source) },
             )
             .collect();
-        Ok((inventory, sources))
+        let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
+        let reading = self.reading()?;
+        let reload: Reload = Box::new(move || inventory::load_as(&sources, &extra, &keyring, reading));
+        Ok((inventory, paths, reload))
     }
 
     /// How inventories are read: under Ansible's names one that cannot be read is only a warning, as there.
@@ -159,7 +220,12 @@ impl Session {
             _ => return Err(self.settings.wants("force_valid_group_names", "never, always, ignore or silently")),
         };
         let lenient = as_ansible && !self.settings.flag("any_unparsed_is_failed")?;
-        Ok(Reading { group_names, lenient, wants_one: self.settings.flag("unparsed_is_failed")? })
+        Ok(Reading {
+            group_names,
+            lenient,
+            merges_maps: self.merges_maps()?,
+            wants_one: self.settings.flag("unparsed_is_failed")?,
+        })
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -213,6 +279,9 @@ impl Session {
             },
             limit,
             gathering,
+            inject_facts: settings.flag("inject_facts_as_vars")?,
+            fact_cache: self.fact_cache()?,
+            flush_cache: false,
             free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
             privilege,
@@ -228,6 +297,28 @@ impl Session {
         let given = given.iter().flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty());
         let given = given.map(|path| self.surroundings.here.join(crate::template::expand_home(path)));
         given.chain(self.settings.paths("library", ':', &self.surroundings)).collect()
+    }
+
+    /// Where facts are kept between runs.
+    fn fact_cache(&self) -> Result<Option<FactCache>> {
+        let settings = &self.settings;
+        let plugin = settings.text("fact_caching").unwrap_or_default();
+        match plugin.rsplit('.').next().unwrap_or_default() {
+            "jsonfile" => {}
+            // nothing is kept in databases and the like
+            _ => return Ok(None),
+        }
+        let mut directories = settings.paths("fact_caching_connection", '\0', &self.surroundings);
+        let Some(directory) = directories.pop() else {
+            return Err(Error::input("`fact_caching = jsonfile` needs a directory")
+                .hint("name it by `fact_caching_connection`, or by ANSIBLE_CACHE_PLUGIN_CONNECTION"));
+        };
+        let seconds = settings.number("fact_caching_timeout")?;
+        Ok(Some(FactCache {
+            directory,
+            prefix: settings.text("fact_caching_prefix").unwrap_or_default(),
+            timeout: (seconds > 0).then(|| Duration::from_secs(seconds)),
+        }))
     }
 
     fn connection(&self, reach: &ConnectionArgs) -> Result<ConnectionDefaults> {
@@ -278,6 +369,22 @@ impl Session {
             host_key_checking,
             timeout: Duration::from_secs(seconds.max(1)),
         })
+    }
+
+    /// Says at `-v` which options of Ansible were taken without effect, and why.
+    pub fn say_what_has_no_effect(&mut self, run: &RunArgs, reach: &ConnectionArgs) {
+        if self.verbosity == 0 {
+            return;
+        }
+        for (given, option, why) in [
+            (!run.module_path.is_empty(), "--module-path", "modules in Python cannot run"),
+            (reach.scp_extra_args.is_some(), "--scp-extra-args", "files travel over the connection itself"),
+            (reach.sftp_extra_args.is_some(), "--sftp-extra-args", "files travel over the connection itself"),
+        ] {
+            if given {
+                self.ui.note(&format!("`{option}` is ignored: {why}"), crate::ui::Style::Quiet);
+            }
+        }
     }
 
     /// Asks for passwords, or reads their files. To be done last: nobody wants to type one for nothing.
@@ -336,13 +443,25 @@ impl Session {
         format: &report::Format,
         recording: Recording,
     ) -> Result<u8> {
-        let journalist = self.record(recording, &fleet.sources, options.check)?;
+        let planner = recording.planner.clone();
+        let journalist = match &planner {
+            Some(_) => None,
+            None => self.record(recording, &fleet.sources, options.check)?,
+        };
         let mut report = (format.new)(self.look()?);
         let magic = magic::variables(&options, &self.settings, &fleet.sources)?;
         let vars = Arc::new(RunVars {
+            inject_facts: options.inject_facts,
             extra: fleet.extra,
             magic,
             warnings: Default::default(),
+            merges_maps: self.merges_maps()?,
+            settings: Arc::new(constants::values(&self.settings, &self.surroundings)?),
+            results: match self.settings.is_set("jinja2_native") {
+                false => Results::Typed,
+                true if self.settings.flag("jinja2_native")? => Results::Spelled,
+                true => Results::Text,
+            },
             keyring: Arc::clone(&fleet.load.keyring),
         });
         let (sender, mut events) = mpsc::unbounded_channel();
@@ -359,9 +478,13 @@ impl Session {
             })
             .filter(|left| *left > 0)
             .collect();
-        let run = Run::new(options, fleet.load, Arc::new(fleet.inventory), vars, sender, Box::new(prompt::ask));
+        let inventory = Arc::new(fleet.inventory);
+        let run = Run::new(options, fleet.load, inventory, fleet.reload, vars, sender, Box::new(prompt::ask));
         if let Some(journalist) = &journalist {
             run.record_with(Arc::clone(journalist) as Arc<dyn Recorder>);
+        }
+        if let Some(planner) = &planner {
+            run.record_with(Arc::clone(planner) as Arc<dyn Recorder>);
         }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
@@ -370,6 +493,7 @@ impl Session {
         let ui = &mut self.ui;
         let limit = fleet.limit;
         let mut teller = Teller::default();
+        let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
         let ended = runtime.block_on(async {
             let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
@@ -377,8 +501,10 @@ impl Session {
                     biased;
                     event = events.recv() => match event {
                         Some(event) => {
+                            hear(&event);
                             teller.tell(event, report.as_mut(), ui);
                             while let Ok(event) = events.try_recv() {
+                                hear(&event);
                                 teller.tell(event, report.as_mut(), ui);
                             }
                             ui.flush();
@@ -393,6 +519,7 @@ impl Session {
                 }
             };
             while let Ok(event) = events.try_recv() {
+                hear(&event);
                 teller.tell(event, report.as_mut(), ui);
             }
             ended

@@ -1,19 +1,18 @@
 //! `trimtab undo`: takes back what a run changed, as a run of its own.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use indexmap::{IndexMap, IndexSet};
-use serde_json::json;
+use indexmap::IndexMap;
 
 use super::args::{ConnectionArgs, InventoryArgs, RunArgs, VariableArgs, VerbosityArgs};
 use super::journal::Recording;
+use super::replay::{Replay, all_are_known, as_it_was_reached, directory_of};
 use super::session::Session;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::{RecordedChange, recorded};
-use crate::journal::{ChangeFilter, ChangeRow, ChangeState, Journal, RunRow, UndoStep, undo_steps};
+use crate::journal::{ChangeFilter, ChangeRow, ChangeState, Journal, RecordedStep, steps};
 use crate::modules::recorded_changes::Records;
 use crate::playbook;
 use crate::source::Source;
@@ -47,7 +46,7 @@ pub struct UndoArgs {
 pub fn undo(session: &mut Session, mut args: UndoArgs) -> Result<u8> {
     let journal = session.journal()?;
     let run = journal.run(&args.run_id)?;
-    as_it_was_reached(&mut args, &run);
+    as_it_was_reached(&mut args.hosts, &mut args.reach, &run.inventory, &run.options);
     let format = session.format(args.run.output.as_deref())?;
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
@@ -69,22 +68,20 @@ pub fn undo(session: &mut Session, mut args: UndoArgs) -> Result<u8> {
         session.ui.note(&format!("run {}: nothing to take back: {why}", run.id), Style::Quiet);
         return Ok(0);
     }
-    let unknown: IndexSet<&str> = rows
-        .iter()
-        .map(|row| row.host.as_str())
-        .filter(|host| fleet.inventory.find_host(host).is_none() && !is_controller(host))
-        .collect();
-    if !unknown.is_empty() {
-        let names: Vec<&str> = unknown.into_iter().collect();
-        return Err(Error::input(format!("not in the inventory any more: {}", names.join(", ")))
-            .hint("`-i` names the inventory that has them; `--limit` leaves them out"));
-    }
-    let steps = undo_steps(&rows);
+    all_are_known(rows.iter().map(|row| row.host.as_str()), &fleet)?;
+    let steps = steps(&rows.iter().rev().map(ChangeRow::entry).collect::<Vec<_>>());
     options.records = Some(Arc::new(records(&journal, &rows, &steps)?));
-    let text = play_text(&run, &steps, args.force).to_string();
-    let directory = directory_of(&run);
-    let plays =
-        playbook::load_plays(&Source::new(directory.join(format!("undo of run {}", run.id)), text), &fleet.load)?;
+    let left = format!("tasks were not taken back as a whole; `trimtab show {}` tells which changes are left", run.id);
+    let replay = Replay {
+        name: format!("undo of run {}", run.id),
+        verb: "undo ",
+        direction: "back",
+        force: args.force,
+        goes_on: Some(&left),
+        verifies: false,
+    };
+    let place = directory_of(&run.directory, &run.playbooks).join(&replay.name);
+    let plays = playbook::load_plays(&Source::new(place, replay.play(&steps).to_string()), &fleet.load)?;
     session.check_variables(&mut fleet, &plays)?;
     session.passwords(&mut options, &args.reach)?;
     let recording = Recording {
@@ -95,41 +92,8 @@ pub fn undo(session: &mut Session, mut args: UndoArgs) -> Result<u8> {
     session.run(options, fleet, plays, &[], format, recording)
 }
 
-fn is_controller(host: &str) -> bool {
-    matches!(host, "localhost" | "127.0.0.1" | "::1")
-}
-
-/// What the command line does not say is as it was in the run.
-fn as_it_was_reached(args: &mut UndoArgs, run: &RunRow) {
-    if args.hosts.inventory.is_empty() {
-        args.hosts.inventory.clone_from(&run.inventory);
-    }
-    let was = |name: &str| run.options.get(name).and_then(|value| value.as_str()).map(str::to_owned);
-    let reach = &mut args.reach;
-    for (option, name) in [
-        (&mut reach.user, "user"),
-        (&mut reach.private_key, "private-key"),
-        (&mut reach.connection, "connection"),
-        (&mut reach.ssh_common_args, "ssh-common-args"),
-        (&mut reach.ssh_extra_args, "ssh-extra-args"),
-    ] {
-        if option.is_none() {
-            *option = was(name);
-        }
-    }
-}
-
-/// Where the playbook of a run was, so that the variables beside it count again.
-fn directory_of(run: &RunRow) -> PathBuf {
-    let here = Path::new(&run.directory);
-    match run.playbooks.first().map(|playbook| here.join(playbook)) {
-        Some(playbook) => playbook.parent().map_or(here.to_owned(), Path::to_owned),
-        None => here.to_owned(),
-    }
-}
-
 /// The recorded changes of each host and step.
-fn records(journal: &Journal, rows: &[ChangeRow], steps: &[UndoStep]) -> Result<Records> {
+fn records(journal: &Journal, rows: &[ChangeRow], steps: &[RecordedStep]) -> Result<Records> {
     let mut of_host: IndexMap<&str, Vec<RecordedChange>> = IndexMap::new();
     for row in rows {
         of_host.entry(&row.host).or_default().push(journal.recorded(row)?);
@@ -139,58 +103,5 @@ fn records(journal: &Journal, rows: &[ChangeRow], steps: &[UndoStep]) -> Result<
         recorded::fill_in(&mut changes);
         by_number.extend(changes.into_iter().map(|change| (change.number, change)));
     }
-    let mut records = Records::default();
-    for (index, step) in steps.iter().enumerate() {
-        for (host, numbers) in &step.hosts {
-            let changes = numbers.iter().filter_map(|number| by_number.remove(number)).collect();
-            records.changes.insert((host.clone(), index as i64), changes);
-        }
-    }
-    Ok(records)
-}
-
-/// The play that takes back, as JSON, which is YAML too. What cannot be taken back keeps nothing else from being, and fails the host in the end.
-fn play_text(run: &RunRow, steps: &[UndoStep], force: bool) -> serde_json::Value {
-    let hosts: IndexSet<&str> = steps.iter().flat_map(|step| step.hosts.keys()).map(String::as_str).collect();
-    let hosts: Vec<&str> = hosts.into_iter().collect();
-    let mut tasks: Vec<serde_json::Value> = Vec::new();
-    for (index, step) in steps.iter().enumerate() {
-        let mut task = json!({
-            "name": plain(&format!("undo {}", step.task)),
-            "trimtab.recorded_changes": { "step": index, "direction": "back", "force": force },
-            "register": format!("trimtab_undo_{index}"),
-            "ignore_errors": true,
-            "no_log": step.no_log,
-            "become": step.become_as.is_some(),
-        });
-        if let Some((method, user)) = &step.become_as {
-            task["become_method"] = method.as_str().into();
-            task["become_user"] = user.as_str().into();
-        }
-        tasks.push(task);
-    }
-    let results: Vec<String> = (0..steps.len()).map(|index| format!("trimtab_undo_{index}")).collect();
-    let results = format!("[{}]", results.join(", "));
-    tasks.push(json!({
-        "name": "everything was taken back",
-        "ansible.builtin.fail": {
-            "msg": format!(
-                "{{{{ {results} | select('failed') | length }}}} tasks were not taken back as a whole; `trimtab show {}` tells which changes are left",
-                run.id
-            ),
-        },
-        "when": format!("{results} | select('failed') | length > 0"),
-        "become": false,
-    }));
-    json!([{
-        "name": format!("undo of run {}", run.id),
-        "hosts": hosts,
-        "gather_facts": false,
-        "tasks": tasks,
-    }])
-}
-
-/// A name that is no template.
-fn plain(name: &str) -> String {
-    name.replace("{{", "{ {").replace("{%", "{ %").replace("{#", "{ #")
+    Ok(Records::new(steps.iter().map(|step| &step.hosts), by_number))
 }

@@ -40,9 +40,15 @@ impl Record<'_> {
     }
 }
 
-/// Runs a call on a lane, holding it from the first read to the last change.
-pub async fn run_alone(call: Arc<Call>, lane: &Lane, record: Option<Record<'_>>) -> Ended {
+/// Runs a call on a lane, holding it from the first read to the last change. What a run in check mode recorded for the
+/// host before is seen, and what it records now is kept.
+pub async fn run_alone(call: Arc<Call>, lane: &Lane, record: Option<Record<'_>>, check_run: bool) -> Ended {
     let port = Port::new(lane.target.name.as_str());
+    if check_run {
+        for (identity, change) in lane.recorded_behind(0) {
+            port.take_in(&identity, &change, true);
+        }
+    }
     let slot = SlotId(0);
     let host = Host::new(Arc::clone(&port), slot, Arc::clone(&call.identity), call.settings.check);
     let mut state = lane.lock().await;
@@ -58,7 +64,7 @@ pub async fn run_alone(call: Arc<Call>, lane: &Lane, record: Option<Record<'_>>)
         if let Some(ended) = ended {
             return ended;
         }
-        if let Err(failure) = serve(&port, slot, lane, &mut state, record.as_ref()).await {
+        if let Err(failure) = serve(&port, slot, lane, &mut state, record.as_ref(), check_run).await {
             return Ended::Module(Err(failure));
         }
     }
@@ -71,6 +77,7 @@ async fn serve(
     lane: &Lane,
     state: &mut State,
     record: Option<&Record<'_>>,
+    check_run: bool,
 ) -> Result<(), Failure> {
     let questions = port.take_questions();
     let mut rest = questions.as_slice();
@@ -101,6 +108,9 @@ async fn serve(
                 record.recorder.planned(record.intent(lane, port, &identity, &change));
             }
             port.take_in(&identity, &change, true);
+            if check_run {
+                lane.note_recorded(&identity, &change);
+            }
             port.resolve(slot, Ok(Applied { check: true, ..Applied::default() }));
         }
         Some(Waiting::Change { identity, change, check: false }) => {

@@ -42,6 +42,8 @@ struct State {
     max_fail_percentage: Option<f64>,
     /// What a `run_once` task came to, for the hosts that did not run it.
     once: HashMap<Vec<u32>, Once>,
+    /// The host that includes tasks where `run_once` stands on the include.
+    chosen: HashMap<Vec<u32>, HostId>,
     /// How many hosts are at a task with `throttle`.
     throttled: HashMap<Vec<u32>, usize>,
 }
@@ -76,6 +78,7 @@ impl Course {
                 size: hosts.len(),
                 max_fail_percentage,
                 once: HashMap::new(),
+                chosen: HashMap::new(),
                 throttled: HashMap::new(),
             }),
             changed: Notify::new(),
@@ -221,6 +224,29 @@ impl Course {
         } else {
             OnceTurn::Wait
         }
+    }
+
+    /// The one host that goes into an include with `run_once`: the first of those that came this way. All must have
+    /// arrived.
+    pub fn chosen(&self, order: &[HostId], position: &[u32]) -> Option<HostId> {
+        let mut state = self.state();
+        if let Some(host) = state.chosen.get(position) {
+            return Some(*host);
+        }
+        let here = Standing::At(position.to_vec());
+        let first = order.iter().find(|candidate| state.hosts.get(candidate) == Some(&here)).copied();
+        first.inspect(|first| {
+            state.chosen.insert(position.to_vec(), *first);
+        })
+    }
+
+    /// True if all hosts before this one, in the order of the batch, are past `position`.
+    pub fn is_turn_of(&self, host: HostId, order: &[HostId], position: &[u32]) -> bool {
+        let state = self.state();
+        order.iter().take_while(|other| **other != host).all(|other| match state.hosts.get(other) {
+            Some(Standing::At(at)) => at.as_slice() > position,
+            _ => true,
+        })
     }
 
     /// Gives the result of a `run_once` task to all.

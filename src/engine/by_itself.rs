@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::host::{Failure, FailureKind};
-use crate::modules::EngineAction;
 use crate::playbook::{Task, Written};
 use crate::template::Context;
 use crate::value::{Interruption, Map, Value};
@@ -16,7 +15,7 @@ use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
-use super::grow::{engine_action, register, task_info, unknown_task};
+use super::grow::{register, task_info, unknown_task};
 use super::handler::HandlerId;
 use super::lane::Lane;
 use super::looping;
@@ -51,8 +50,14 @@ impl Walker {
         let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
         // where each host goes its own way, none waits for another's turn
         let elsewhere = elsewhere && !self.play.free;
-        if for_all || elsewhere || self.play.strict {
+        // no host may still be at the task before one that only so many may run
+        let throttled = task.settings.throttle.is_some() && !self.play.free;
+        if for_all || elsewhere || throttled || self.play.strict {
             self.wait_for_all(&position).await;
+        }
+        if self.play.in_order && !for_all {
+            let (host, hosts) = (self.host, self.play.hosts.clone());
+            self.wait_until(|course, _| course.is_turn_of(host, &hosts, &position)).await;
         }
         if self.play.course.is_stopped() {
             return;
@@ -97,13 +102,6 @@ impl Walker {
                 OnceTurn::Run | OnceTurn::Wait => {}
             }
         }
-        if let Some(action) = engine_action(&task) {
-            let result = self.act_by_itself(action, &run);
-            if for_all {
-                self.play.course.once_done(&position, Arc::new(result));
-            }
-            return;
-        }
         self.growth.cursor = run.after.clone();
         let result = match (early, limit) {
             (Some(result), _) => self.hand_on(&run, Part::Single, None, Done::without_module(result)),
@@ -130,16 +128,6 @@ impl Walker {
         }
     }
 
-    /// An include or a `meta` that one host alone does.
-    fn act_by_itself(&mut self, action: EngineAction, run: &Arc<TaskRun>) -> TaskResult {
-        let before = self.growth.clone();
-        let scope = self.scope(&run.task, &run.stamp, true, Map::new(), 0);
-        self.grow_engine_action(action, Arc::clone(&run.task), scope, run.after.clone(), &before);
-        let result = self.window.back().and_then(|slot| slot.result().cloned());
-        self.commit();
-        result.unwrap_or_else(|| TaskResult::new(Status::Ok, Map::new()))
-    }
-
     /// A loop that cannot be evaluated: skipped if a condition is false anyway.
     fn loop_failure(&self, task: &Task, scope: &TaskScope, failure: Failure) -> TaskResult {
         if let Ok(Some(skipped)) = unmet_condition(&task.settings.when, &scope.context()) {
@@ -151,7 +139,7 @@ impl Walker {
         }
     }
 
-    fn is_once(&self, task: &Arc<Task>, position: &[u32]) -> bool {
+    pub(super) fn is_once(&self, task: &Arc<Task>, position: &[u32]) -> bool {
         let add_host =
             matches!(&task.action, crate::playbook::TaskAction::Module(module) if module.bare_name() == "add_host");
         if add_host {
@@ -168,6 +156,11 @@ impl Walker {
         let stamp = self.play.stamp(position.to_vec());
         let scope = self.scope(task, &stamp, true, Map::new(), 0);
         scope.context().value(&written.value).ok().and_then(|value| value.to_ansible_bool()).unwrap_or(false)
+    }
+
+    /// True unless hosts do a task one after another, and it is another's turn.
+    pub(super) fn has_turn(&self, position: &[u32]) -> bool {
+        !self.play.in_order || self.play.course.is_turn_of(self.host, &self.play.hosts, position)
     }
 
     async fn wait_for_all(&mut self, position: &[u32]) {
@@ -378,7 +371,7 @@ impl Walker {
             item: label.map(str::to_owned),
             no_log: call.settings.no_log,
         });
-        let ended = run_alone(Arc::clone(&call), &lane, record).await;
+        let ended = run_alone(Arc::clone(&call), &lane, record, self.play.run.options.check).await;
         let concluded = match self.with_real_change(ended) {
             Ended::Task(concluded) => concluded,
             Ended::Module(Err(Failure { kind: FailureKind::Interrupted(Interruption::Unknown(reason)), .. })) => {

@@ -28,7 +28,7 @@ pub(super) fn counts_as_run(result: &TaskResult) -> bool {
 
 /// The name of a task as it is written, without that of its role.
 fn own_name(run: &TaskRun) -> &str {
-    let prefix = run.task.role.as_ref().map(|role| format!("{} : ", role.name)).unwrap_or_default();
+    let prefix = run.task.role.as_ref().map(|role| format!("{} : ", role.full_name())).unwrap_or_default();
     run.info.name.strip_prefix(prefix.as_str()).unwrap_or(&run.info.name)
 }
 

@@ -9,6 +9,7 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::runtime::Additions;
 
 use super::perform::Call;
+use super::play::Addition;
 use super::result::{Status, Steer, TaskResult};
 
 /// Concludes an invocation. Interrupted if a value that the task's keywords need is not there yet.
@@ -88,8 +89,13 @@ fn try_conclude(call: &Call, ended: Result<Outcome, Failure>) -> Result<TaskResu
             map.insert("ansible_facts".into(), variables.clone().into());
             additions.include_vars = Some(variables);
         }
-        Effect::AddHost { name, groups, variables } => steer = Some(Steer::AddHost { name, groups, variables }),
-        Effect::GroupBy { group, parents } => steer = Some(Steer::GroupBy { group, parents }),
+        Effect::AddHost { name, groups, variables } => {
+            steer = Some(Steer::Add(Addition::Host { name, groups, variables }));
+        }
+        Effect::GroupBy { group, parents } => {
+            let host = Arc::clone(&call.scope.host.name);
+            steer = Some(Steer::Add(Addition::Group { host, group, parents }));
+        }
         Effect::Stats { data, per_host, aggregate } => steer = Some(Steer::Stats { data, per_host, aggregate }),
     }
     if status == Status::Failed {
@@ -118,6 +124,7 @@ fn from_outcome(outcome: Outcome, module: &Module, diff: bool) -> (Map, Status, 
     let mut map = outcome.result;
     map.insert("changed".into(), outcome.changed.into());
     map.entry("failed".into()).or_insert_with(|| false.into());
+    add_lines(&mut map);
     // content may be secret, so it is told only if it was asked for
     let is_told = |difference: &&Difference| diff || difference.state.is_some() || module.always_tells_differences();
     let differences: Vec<&Difference> = outcome.differences.iter().filter(is_told).collect();
@@ -140,6 +147,18 @@ fn from_outcome(outcome: Outcome, module: &Module, diff: bool) -> (Map, Status, 
     (map, status, outcome.effect, outcome.warnings)
 }
 
+/// Whatever a module prints comes as lines too.
+fn add_lines(map: &mut Map) {
+    for (name, lines) in [("stdout", "stdout_lines"), ("stderr", "stderr_lines")] {
+        if let Some(text) = map.get(name).and_then(Value::as_str)
+            && !map.contains_key(lines)
+        {
+            let text = text.lines().map(Value::from).collect::<Vec<_>>();
+            map.insert(lines.into(), Value::list(text));
+        }
+    }
+}
+
 fn note_warnings(map: &mut Map, warnings: &[String]) {
     if !warnings.is_empty() {
         let texts = warnings.iter().map(|text| Value::from(text.as_str())).collect();
@@ -151,6 +170,7 @@ fn from_failure(failure: Failure) -> (Map, Status, Effect, Vec<String>) {
     let mut map = failure.result;
     map.insert("msg".into(), Value::from(failure.message));
     map.entry("changed".into()).or_insert_with(|| false.into());
+    add_lines(&mut map);
     note_warnings(&mut map, &failure.warnings);
     let status = match failure.kind {
         FailureKind::Unreachable => {
@@ -289,8 +309,8 @@ pub fn whole_loop(call_name: Option<&str>, items: &[TaskResult]) -> TaskResult {
     let mut map = Map::new();
     map.insert("results".into(), Value::list(results));
     map.insert("changed".into(), changed.into());
+    map.insert("skipped".into(), skipped.into());
     if skipped {
-        map.insert("skipped".into(), true.into());
         map.insert("msg".into(), "All items skipped".into());
     } else if failed {
         map.insert("failed".into(), true.into());

@@ -19,7 +19,7 @@ use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
 
 /// Whether the window grew.
-pub(super) enum Grown {
+enum Grown {
     Yes,
     /// Not now, for this reason.
     Blocked(Blocked),
@@ -223,9 +223,7 @@ impl Walker {
         let position = after.position();
         let granted = self.is_granted(&position);
         let engine_action = engine_action(&task);
-        // how the host is reached means nothing to what the engine does itself
-        let alone = if engine_action.is_some() { task.settings.run_once.is_some() } else { must_be_alone(&task) };
-        if alone {
+        if engine_action.is_none() && must_be_alone(&task) {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
             }
@@ -235,6 +233,19 @@ impl Walker {
         }
         if reads_controller(&task) && self.controller_changes(self.window.len()) {
             return Grown::Blocked(Blocked::Value);
+        }
+        if let Some(action) = engine_action
+            && action != EngineAction::Meta
+            && self.is_once(&task, &position)
+        {
+            if !granted {
+                let empty = self.window.is_empty();
+                return Grown::Blocked(if empty { Blocked::Barrier(position) } else { Blocked::Alone });
+            }
+            if self.play.course.chosen(&self.play.hosts, &position) != Some(self.host) {
+                // another host includes it, for itself alone
+                return Grown::Yes;
+            }
         }
         let stamp = self.play.stamp(position);
         let scope = self.scope(&task, &stamp, granted, Map::new(), self.window.len());
@@ -432,7 +443,7 @@ impl Walker {
     }
 
     /// Includes, imports and meta: done by the engine, without the host.
-    pub(super) fn grow_engine_action(
+    fn grow_engine_action(
         &mut self,
         action: EngineAction,
         task: Arc<Task>,
@@ -515,6 +526,10 @@ impl Walker {
         if !self.window.is_empty() {
             return Grown::Blocked(Blocked::Alone);
         }
+        if name == "refresh_inventory" && !self.play.free && !self.is_granted(&position) {
+            // what other hosts' tasks do before may change what is read
+            return Grown::Blocked(Blocked::Barrier(position));
+        }
         let result = match super::steer::meta(&name) {
             Some(steer) => TaskResult { steer: Some(steer), ..outcome },
             None => TaskResult::failed(format!("invalid meta action requested: {name}")),
@@ -524,7 +539,7 @@ impl Walker {
 }
 
 /// What the engine itself is to do, if the task is of that kind.
-pub(super) fn engine_action(task: &Task) -> Option<EngineAction> {
+fn engine_action(task: &Task) -> Option<EngineAction> {
     match &task.action {
         TaskAction::Module(module) => match module.action {
             Action::Engine(action) => Some(action),
@@ -609,7 +624,7 @@ pub(super) fn task_info(task: &Arc<Task>, scope: &TaskScope) -> Arc<TaskInfo> {
         None => action.clone(),
     };
     let name = match &task.role {
-        Some(role) => format!("{} : {own}", role.name),
+        Some(role) => format!("{} : {own}", role.full_name()),
         None => own,
     };
     Arc::new(TaskInfo { name, action, place: task.place.clone(), is_handler: task.is_handler, included: None })

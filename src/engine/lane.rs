@@ -1,13 +1,14 @@
 //! The way to one host: its connection, opened when first needed, and the lock that keeps two walks apart.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex as PlainMutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, OwnedMutexGuard, Semaphore};
 
 use crate::connect::shell::{Guard, Request, Response, Verb};
 use crate::connect::{ConnectError, ConnectErrorKind, Connection, Counters, Identity, Target};
+use crate::host::Change;
 
 /// See the module's description.
 pub struct Lane {
@@ -17,7 +18,12 @@ pub struct Lane {
     forks: Arc<Semaphore>,
     /// Counts changes that others made here, so that the host's own walk forgets what it read.
     foreign: AtomicU64,
+    /// The changes that a run in check mode has recorded for this host, by whichever way, in their order.
+    recorded: PlainMutex<Vec<Recorded>>,
 }
+
+/// A change that check mode recorded, and as whom it would be made.
+pub type Recorded = (Arc<Identity>, Arc<Change>);
 
 /// The connection, for whoever holds the lock.
 #[derive(Default)]
@@ -31,7 +37,13 @@ pub struct State {
 
 impl Lane {
     pub fn new(target: Target, forks: Arc<Semaphore>) -> Arc<Lane> {
-        Arc::new(Lane { target, state: Arc::default(), forks, foreign: AtomicU64::new(0) })
+        Arc::new(Lane {
+            target,
+            state: Arc::default(),
+            forks,
+            foreign: AtomicU64::new(0),
+            recorded: PlainMutex::default(),
+        })
     }
 
     /// Sends one batch and waits for its answers.
@@ -135,6 +147,19 @@ impl Lane {
     /// Notes that somebody else than the host's own walk changed it.
     pub fn note_foreign_change(&self) {
         self.foreign.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Notes a change that the run, which is in check mode, recorded; how many there were before.
+    pub fn note_recorded(&self, identity: &Arc<Identity>, change: &Arc<Change>) -> usize {
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.push((Arc::clone(identity), Arc::clone(change)));
+        recorded.len() - 1
+    }
+
+    /// The recorded changes behind the first `known`.
+    pub fn recorded_behind(&self, known: usize) -> Vec<Recorded> {
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.get(known..).unwrap_or_default().to_vec()
     }
 
     pub fn foreign_changes(&self) -> u64 {

@@ -21,7 +21,11 @@ pub fn loop_of(task: &Task, context: &Context) -> Result<Option<Looped>, Failure
 }
 
 fn items(looping: &Loop, context: &Context) -> Result<Vec<Value>, Failure> {
-    let terms = context.value(&looping.terms.value)?;
+    // the loop over the first file that exists leaves out names that use what is undefined
+    let terms = match looping.lookup.as_deref() {
+        Some("first_found" | "ansible.builtin.first_found") => context.value_with_undefined(&looping.terms.value)?,
+        _ => context.value(&looping.terms.value)?,
+    };
     match &looping.lookup {
         Some(lookup) if lookup == "list" && matches!(terms, Value::Map(_)) => Err(Failure::new(format!(
             "with_list expects a list, got '{}' instead. ({})",
@@ -29,7 +33,7 @@ fn items(looping: &Loop, context: &Context) -> Result<Vec<Value>, Failure> {
             looping.terms.place
         ))),
         Some(lookup) => Ok(template::lookup(context, lookup, terms)?),
-        None => match terms {
+        None => match terms.spelled() {
             Value::List(items) => Ok(items.to_vec()),
             Value::Undefined(reason) => Err(Failure::new(reason.to_string())),
             other => Err(Failure::new(format!(

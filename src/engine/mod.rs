@@ -11,6 +11,7 @@ pub mod conclude;
 pub mod cursor;
 pub mod event;
 pub mod exchange;
+pub mod fact_cache;
 pub mod grow;
 pub mod handler;
 pub mod include;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::fact_cache::FactCache;
 use crate::connect::{HostKeyChecking, Secret};
 use crate::modules::recorded_changes::Records;
 
@@ -32,6 +33,12 @@ pub struct Options {
     /// The text of `--limit`, for `ansible_limit`.
     pub limit: Option<String>,
     pub gathering: Gathering,
+    /// Facts are variables too, not only within `ansible_facts`.
+    pub inject_facts: bool,
+    /// Facts are kept between runs.
+    pub fact_cache: Option<FactCache>,
+    /// Forget what is kept.
+    pub flush_cache: bool,
     /// Plays without a `strategy` let each host go its own way.
     pub free: bool,
     pub connection: ConnectionDefaults,
@@ -99,6 +106,9 @@ impl Default for Options {
             pattern_mismatch: PatternMismatch::Warning,
             limit: None,
             gathering: Gathering::Implicit,
+            inject_facts: true,
+            fact_cache: None,
+            flush_cache: false,
             free: false,
             connection: ConnectionDefaults {
                 connection: "ssh".to_owned(),

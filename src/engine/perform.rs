@@ -8,8 +8,8 @@ use crate::connect::Identity;
 use crate::host::{Failure, FailureKind, Host};
 use crate::modules::{self, Invocation, Module, Outcome, Settings};
 use crate::playbook::{Task, TaskAction, Written};
-use crate::template::Context;
-use crate::value::{Interruption, Map, Value};
+use crate::template::{Context, TemplateError, TemplateErrorKind};
+use crate::value::{Interruption, Map, Value, object};
 use crate::vars::TaskScope;
 
 use super::conclude::conclude;
@@ -71,6 +71,7 @@ pub fn prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Prepare
 /// The result of a task that failed before its module was called.
 fn fail(task: &Task, failure: Failure) -> TaskResult {
     let mut result = TaskResult::failed(failure.message);
+    Arc::make_mut(&mut result.result).extend(failure.result);
     // keywords that cannot be rendered must not hide the failure: only a plain `true` counts here
     let literal = task.settings.ignore_errors.as_ref().and_then(|written| written.value.to_ansible_bool());
     result.ignored = literal == Some(true);
@@ -107,15 +108,17 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     }
     let settings = Settings {
         background,
-        check: reach.optional_flag("check_mode", &task.settings.check_mode)?.unwrap_or(options.check),
-        diff: reach.optional_flag("diff", &task.settings.diff)?.unwrap_or(options.diff),
-        no_log: reach.flag("no_log", &task.settings.no_log)?,
+        time_limit: timeout,
+        check: reach.optional_flag("check_mode")?.unwrap_or(options.check),
+        diff: reach.optional_flag("diff")?.unwrap_or(options.diff),
+        no_log: reach.flag("no_log")?,
         verbosity: options.verbosity,
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
         external,
         records: options.records.clone(),
+        target: if module.bare_name() == "synchronize" { Some(Arc::new(reach.target()?)) } else { None },
     };
     let given = arguments(task, module, &scope, &context)?;
     let args = modules::args::validate(module, &given)?;
@@ -127,8 +130,8 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         settings: Arc::new(settings),
         identity: reach.identity()?,
         register,
-        ignore_errors: reach.flag("ignore_errors", &task.settings.ignore_errors)?,
-        ignore_unreachable: reach.flag("ignore_unreachable", &task.settings.ignore_unreachable)?,
+        ignore_errors: reach.flag("ignore_errors")?,
+        ignore_unreachable: reach.flag("ignore_unreachable")?,
         retry,
         timeout,
         scope,
@@ -198,7 +201,7 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         }
     }
     if let Some(template) = &task.args_template {
-        let more = context.value(&template.value)?;
+        let more = context.value(&template.value).map_err(|error| unrendered(error, task))?;
         match more.as_map() {
             Some(more) => given.extend(more.iter().map(|(key, value)| (key.clone(), value.clone()))),
             None => {
@@ -210,7 +213,14 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
             }
         }
     }
-    let own = context.value(&Value::map(task.args.clone()))?;
+    let mut own = task.args.clone();
+    // each condition of a list is rendered where it is evaluated
+    let conditions = match own.get("that") {
+        Some(Value::List(_)) if module.bare_name() == "assert" => own.shift_remove("that"),
+        _ => None,
+    };
+    given.extend(conditions.map(|conditions| ("that".into(), conditions)));
+    let own = context.value(&Value::map(own)).map_err(|error| unrendered(error, task))?;
     let renders_names = module.bare_name() == "set_fact";
     for (key, value) in own.as_map().into_iter().flatten() {
         let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
@@ -221,6 +231,25 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         Some(omit) => without_omitted(given, &omit),
         None => given,
     })
+}
+
+/// The failure of a task whose arguments cannot be rendered. Where a value was of no use for what is done with it, the
+/// result says where, as `exception`.
+fn unrendered(error: TemplateError, task: &Task) -> Failure {
+    let message = error.to_string();
+    if error.interruption().is_some() {
+        return error.into();
+    }
+    let (is_undefined, is_failed) = (error.is_undefined(), *error.kind() == TemplateErrorKind::Failed);
+    let failure = Failure::from(error);
+    if is_undefined {
+        let message = format!(
+            "The task includes an option with an undefined variable. The error was: {message} ({})",
+            task.place
+        );
+        return Failure { message, ..failure };
+    }
+    if is_failed { failure.with("exception", format!("{}: {message}", task.place)) } else { failure }
 }
 
 /// Leaves out the entries that are the `omit` marker, at any depth.
@@ -353,14 +382,18 @@ async fn run_module(call: &Call, host: &Host) -> Result<Outcome, Failure> {
     let modules::Action::Module(run) = call.module.action else {
         return Err(Failure::new(format!("`{}` cannot be used here", call.module.bare_name())));
     };
-    match call.timeout {
-        None => run(invocation).await,
-        Some(limit) => tokio::time::timeout(limit, run(invocation)).await.unwrap_or_else(|_| {
-            Err(Failure::new(format!(
-                "The {} action failed to execute in the expected time frame ({}) and was terminated",
-                call.module.bare_name(),
-                limit.as_secs()
-            )))
-        }),
+    let Some(limit) = call.timeout else { return run(invocation).await };
+    // its time begins when everything before it has ended
+    host.turn().await?;
+    let begun = std::time::Instant::now();
+    match tokio::time::timeout(limit, run(invocation)).await {
+        // while a host works, nobody looks at the clock
+        Ok(ended) if begun.elapsed() < limit => ended,
+        _ => Err(Failure::new(format!(
+            "The {} action failed to execute in the expected time frame ({}) and was terminated",
+            call.module.bare_name(),
+            limit.as_secs()
+        ))
+        .with("timedout", object([("period", Value::from(limit.as_secs() as i64))]))),
     }
 }

@@ -28,12 +28,47 @@ use super::view::host_view;
 /// Asks the user for the value of a variable.
 pub type Ask = Box<dyn Fn(&VarsPrompt) -> Result<Value> + Send + Sync>;
 
+/// Reads the inventory once more.
+pub type Reload = Box<dyn Fn() -> Result<Inventory> + Send + Sync>;
+
+/// What add_host and group_by did to the inventory; done again when it is read anew.
+#[derive(Debug, Clone)]
+pub enum Addition {
+    Host { name: String, groups: Vec<String>, variables: Map },
+    Group { host: Arc<str>, group: String, parents: Vec<String> },
+}
+
+impl Addition {
+    /// True if it changed anything. A host that is not there is put into no group.
+    pub fn add_to(&self, inventory: &mut Inventory) -> bool {
+        fn texts(names: &[String]) -> Vec<&str> {
+            names.iter().map(String::as_str).collect()
+        }
+        match self {
+            Addition::Host { name, groups, variables } => inventory.add_host(name, variables.clone(), &texts(groups)),
+            Addition::Group { host, group, parents } => {
+                inventory.find_host(host).is_some_and(|host| inventory.add_to_group(host, group, &texts(parents)))
+            }
+        }
+    }
+}
+
+/// What changed the inventory while the run was under way.
+#[derive(Default)]
+struct Additions {
+    list: Vec<Addition>,
+    /// Where in the play it was last read anew.
+    refreshed: Option<Stamp>,
+}
+
 /// One invocation of trimtab.
 pub struct Run {
     pub options: Options,
     pub load: LoadOptions,
     /// The inventory; add_host and group_by put a new one in its place.
     pub inventory: RwLock<Arc<Inventory>>,
+    reload: Reload,
+    additions: Mutex<Additions>,
     pub fleet: Fleet,
     pub vars: Arc<RunVars>,
     pub events: mpsc::UnboundedSender<Event>,
@@ -56,6 +91,7 @@ impl Run {
         options: Options,
         load: LoadOptions,
         inventory: Arc<Inventory>,
+        reload: Reload,
         vars: Arc<RunVars>,
         events: mpsc::UnboundedSender<Event>,
         ask: Ask,
@@ -67,6 +103,8 @@ impl Run {
             options,
             load,
             inventory: RwLock::new(inventory),
+            reload,
+            additions: Mutex::default(),
             fleet: Fleet::default(),
             vars,
             events,
@@ -103,6 +141,34 @@ impl Run {
     pub fn replace_inventory(&self, change: impl FnOnce(&mut Inventory)) {
         let mut inventory = self.inventory.write().unwrap_or_else(PoisonError::into_inner);
         change(Arc::make_mut(&mut inventory));
+    }
+
+    /// add_host or group_by.
+    pub fn add(&self, addition: Addition) {
+        self.replace_inventory(|inventory| {
+            addition.add_to(inventory);
+        });
+        self.additions.lock().unwrap_or_else(PoisonError::into_inner).list.push(addition);
+    }
+
+    /// Reads the inventory anew (`meta: refresh_inventory`), and adds again what add_host and group_by added. Of the
+    /// hosts that are at the same place, the first does it for all.
+    pub fn refresh_inventory(&self, at: &Stamp) -> Result<()> {
+        let mut additions = self.additions.lock().unwrap_or_else(PoisonError::into_inner);
+        if additions.refreshed.as_ref() == Some(at) {
+            return Ok(());
+        }
+        let fresh = (self.reload)()?;
+        self.replace_inventory(|inventory| {
+            *inventory = inventory.renewed(fresh);
+            let (hosts, groups): (Vec<_>, Vec<_>) =
+                additions.list.iter().partition(|addition| matches!(addition, Addition::Host { .. }));
+            for addition in hosts.into_iter().chain(groups) {
+                addition.add_to(inventory);
+            }
+        });
+        additions.refreshed = Some(at.clone());
+        Ok(())
     }
 
     /// The lane to a target; the same for all who ask for the same.
@@ -155,6 +221,8 @@ pub struct PlayRun {
     pub hosts: Vec<HostId>,
     /// True if a failure of one host may stop the others, so that none may be ahead of another with changes.
     pub strict: bool,
+    /// True if one host after another does a task, in their order: that is what `--forks 1` asks for.
+    pub in_order: bool,
     /// True if no host waits for another: the strategies `free` and `host_pinned`.
     pub free: bool,
     pub force_handlers: bool,
@@ -230,6 +298,7 @@ pub fn stranger(name: &str, scope: &TaskScope) -> TaskScope {
     if matches!(name, "localhost" | "127.0.0.1" | "::1") {
         let local = Map::from_iter([("ansible_connection".into(), "local".into())]);
         view.layers.push((crate::vars::Level::InventoryHost, Arc::new(local)));
+        view.implicit = true;
     }
     stranger.host = Arc::new(view);
     stranger.runtime = Arc::default();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::connect::{Become, HostKeyChecking, Identity, Secret, Target, Transport};
 use crate::host::Failure;
-use crate::playbook::{Settings, TaskAction, Written};
+use crate::playbook::{Settings, TaskAction};
 use crate::template::{Context, Scope};
 use crate::value::{Map, Value};
 use crate::vars::TaskScope;
@@ -38,27 +38,22 @@ impl Reach<'_> {
         Ok(self.variable(names)?.map(|value| value.to_text().into_owned()))
     }
 
-    fn keyword(&self, keyword: &Option<Written>) -> Result<Option<Value>, Failure> {
-        match keyword {
-            Some(written) => {
-                let value = self.context.value(&written.value)?;
-                Ok(Some(value).filter(|value| !value.is_null() && !self.scope.is_omitted(value)))
+    /// A keyword, rendered; what is around counts where it is omitted. `None` if it is not set or null.
+    fn keyword(&self, name: &str) -> Result<Option<Value>, Failure> {
+        let mut settings = Some(self.settings);
+        while let Some(level) = settings {
+            let Some(written) = level.keyword(name) else { return Ok(None) };
+            let value = self.context.value(&written.value)?;
+            if !self.scope.is_omitted(&value) {
+                return Ok(Some(value).filter(|value| !value.is_null()));
             }
-            None => Ok(None),
+            settings = level.around.as_deref();
         }
+        Ok(None)
     }
 
-    fn keyword_text(&self, keyword: &Option<Written>) -> Result<Option<String>, Failure> {
-        Ok(self.keyword(keyword)?.map(|value| value.to_text().into_owned()))
-    }
-
-    fn keyword_bool(&self, name: &str, keyword: &Option<Written>) -> Result<Option<bool>, Failure> {
-        match self.keyword(keyword)? {
-            None => Ok(None),
-            Some(value) => value.to_ansible_bool().map(Some).ok_or_else(|| {
-                Failure::new(format!("the keyword `{name}` wants a boolean, got `{}`", value.to_text()))
-            }),
-        }
+    fn keyword_text(&self, name: &str) -> Result<Option<String>, Failure> {
+        Ok(self.keyword(name)?.map(|value| value.to_text().into_owned()))
     }
 
     /// Where the host is and how to get in.
@@ -67,7 +62,7 @@ impl Reach<'_> {
         let name = self.scope.host.name.to_string();
         let connection = match self.text(&["ansible_connection"])? {
             Some(connection) => connection,
-            None => self.keyword_text(&self.settings.connection)?.unwrap_or_else(|| defaults.connection.clone()),
+            None => self.keyword_text("connection")?.unwrap_or_else(|| defaults.connection.clone()),
         };
         let transport = match connection.rsplit('.').next().unwrap_or_default() {
             "ssh" | "smart" | "paramiko" | "paramiko_ssh" | "libssh" => Transport::Ssh,
@@ -80,7 +75,7 @@ impl Reach<'_> {
         };
         let port = match self.text(&["ansible_port", "ansible_ssh_port"])? {
             Some(port) => Some(port),
-            None => self.keyword_text(&self.settings.port)?,
+            None => self.keyword_text("port")?,
         };
         let port = match port {
             None => None,
@@ -90,7 +85,7 @@ impl Reach<'_> {
         };
         let user = match self.text(&["ansible_user", "ansible_ssh_user"])? {
             Some(user) => Some(user),
-            None => self.keyword_text(&self.settings.remote_user)?.or_else(|| defaults.user.clone()),
+            None => self.keyword_text("remote_user")?.or_else(|| defaults.user.clone()),
         };
         let mut ssh_args = defaults.ssh_args.clone();
         for variable in ["ansible_ssh_common_args", "ansible_ssh_extra_args"] {
@@ -144,27 +139,27 @@ impl Reach<'_> {
         let defaults = &self.options.privilege;
         let enabled = match self.variable(&["ansible_become"])? {
             Some(value) => value.to_ansible_bool().unwrap_or(false),
-            None => self.keyword_bool("become", &self.settings.become_)?.unwrap_or(defaults.enabled),
+            None => self.optional_flag("become")?.unwrap_or(defaults.enabled),
         };
         if !enabled {
             return Ok(Arc::default());
         }
         let method = match self.text(&["ansible_become_method"])? {
             Some(method) => method,
-            None => self.keyword_text(&self.settings.become_method)?.unwrap_or_else(|| defaults.method.clone()),
+            None => self.keyword_text("become_method")?.unwrap_or_else(|| defaults.method.clone()),
         };
         let method = method.rsplit('.').next().unwrap_or_default().to_owned();
         let user = match self.text(&["ansible_become_user"])? {
             Some(user) => user,
-            None => self.keyword_text(&self.settings.become_user)?.unwrap_or_else(|| defaults.user.clone()),
+            None => self.keyword_text("become_user")?.unwrap_or_else(|| defaults.user.clone()),
         };
         let exe = match self.text(&["ansible_become_exe"])? {
             Some(exe) => Some(exe),
-            None => self.keyword_text(&self.settings.become_exe)?,
+            None => self.keyword_text("become_exe")?,
         };
         let flags = match self.text(&["ansible_become_flags"])? {
             Some(flags) => Some(flags),
-            None => self.keyword_text(&self.settings.become_flags)?,
+            None => self.keyword_text("become_flags")?,
         };
         let password_names =
             ["ansible_become_password".to_owned(), "ansible_become_pass".to_owned(), format!("ansible_{method}_pass")];
@@ -174,13 +169,18 @@ impl Reach<'_> {
     }
 
     /// A boolean keyword, rendered.
-    pub fn flag(&self, name: &str, keyword: &Option<Written>) -> Result<bool, Failure> {
-        Ok(self.keyword_bool(name, keyword)?.unwrap_or(false))
+    pub fn flag(&self, name: &str) -> Result<bool, Failure> {
+        Ok(self.optional_flag(name)?.unwrap_or(false))
     }
 
     /// A boolean keyword, rendered; `None` if not given.
-    pub fn optional_flag(&self, name: &str, keyword: &Option<Written>) -> Result<Option<bool>, Failure> {
-        self.keyword_bool(name, keyword)
+    pub fn optional_flag(&self, name: &str) -> Result<Option<bool>, Failure> {
+        match self.keyword(name)? {
+            None => Ok(None),
+            Some(value) => value.to_ansible_bool().map(Some).ok_or_else(|| {
+                Failure::new(format!("the keyword `{name}` wants a boolean, got `{}`", value.to_text()))
+            }),
+        }
     }
 
     /// The environment of the task's commands; inner levels win.

@@ -6,6 +6,8 @@ use crate::error::Error;
 use crate::value::{Map, Value};
 use crate::vars::runtime::Additions;
 
+use super::play::Addition;
+
 /// How a task (or one item of its loop) ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
@@ -38,15 +40,8 @@ pub struct TaskResult {
 /// An effect on the play itself.
 #[derive(Debug, Clone)]
 pub enum Steer {
-    AddHost {
-        name: String,
-        groups: Vec<String>,
-        variables: Map,
-    },
-    GroupBy {
-        group: String,
-        parents: Vec<String>,
-    },
+    /// add_host and group_by.
+    Add(Addition),
     EndHost,
     EndPlay,
     EndBatch,

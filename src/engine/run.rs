@@ -51,6 +51,7 @@ pub async fn run_plays(
     playbooks: &[usize],
     limit: Option<&HashSet<HostId>>,
 ) -> Result<()> {
+    recall_facts(run)?;
     for (index, play) in plays.iter().enumerate() {
         run.replace_inventory(|inventory| inventory.set_playbook_directory(&play.directory));
         if !run_play(run, play, index as u32, limit).await? {
@@ -64,6 +65,22 @@ pub async fn run_plays(
         let counters = lane.counters().await;
         run.tell(Event::HostCost { host: lane.target.name.as_str().into(), counters });
         lane.close().await;
+    }
+    Ok(())
+}
+
+/// Reads the facts that runs before have kept, or forgets them.
+fn recall_facts(run: &Run) -> Result<()> {
+    let Some(cache) = &run.options.fact_cache else { return Ok(()) };
+    let inventory = run.inventory();
+    let localhost = inventory.find_host("localhost");
+    for id in inventory.hosts().map(|(id, _)| id).chain(localhost) {
+        let name = &inventory.host(id).name;
+        if run.options.flush_cache {
+            cache.forget(name)?;
+        } else if let Some(facts) = cache.load(name) {
+            run.fleet.remember(id, facts);
+        }
     }
     Ok(())
 }
@@ -91,7 +108,10 @@ async fn run_play(run: &Arc<Run>, play: &Arc<Play>, index: u32, limit: Option<&H
     }
     let mut hosts = selection.hosts;
     if let Some(limit) = limit {
-        hosts.retain(|host| limit.contains(host));
+        // hosts that came since are judged by the pattern itself
+        let text = run.options.limit.as_deref().unwrap_or_default();
+        let now = inventory.limit(text).unwrap_or_default();
+        hosts.retain(|host| limit.contains(host) || now.contains(host));
     }
     let names = |hosts: &[HostId]| hosts.iter().map(|host| Arc::clone(&inventory.host(*host).name)).collect::<Vec<_>>();
     run.tell(Event::PlayStarted { play: index, name: name.clone(), hosts: names(&hosts) });
@@ -324,8 +344,9 @@ async fn run_batch(
         None => run.options.free,
         Some(written) => is_free(&render(written, base)?.to_text()),
     };
-    let strict =
-        !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
+    let in_order = run.options.forks == 1 && !free && hosts.len() > 1;
+    let strict = in_order
+        || !free && (max_fail_percentage.is_some() || flag(&play.settings.any_errors_fatal)? || has_fatal_tasks(play));
     let list = |names: &[Arc<str>]| Value::list(names.iter().map(|name| name.as_ref().into()).collect());
     let mut magic = play_magic(play);
     magic.insert("ansible_play_name".into(), name.into());
@@ -349,7 +370,7 @@ async fn run_batch(
     magic.insert("ansible_play_role_names".into(), names_of(&play.roles.iter().collect::<Vec<_>>()));
     magic.insert("ansible_dependent_role_names".into(), names_of(&dependencies));
     magic.insert("ansible_role_names".into(), names_of(&all));
-    magic.insert("role_names".into(), names_of(&all));
+    magic.insert("role_names".into(), names_of(&play.roles.iter().collect::<Vec<_>>()));
     let vars = PlayVars {
         vars: Arc::clone(&play.vars),
         prompted: prompted.clone(),
@@ -366,6 +387,7 @@ async fn run_batch(
         course: Arc::clone(&course),
         hosts: hosts.clone(),
         strict,
+        in_order,
         free,
         force_handlers: match &play.force_handlers {
             Some(_) => flag(&play.force_handlers)?,
@@ -404,7 +426,14 @@ async fn run_batch(
     }
     run.tell(Event::BatchEnded { play: index, batch: number });
     for host in &hosts {
+        let before = run.fleet.settled(*host);
         run.fleet.settle(*host);
+        let after = run.fleet.settled(*host);
+        if let Some(cache) = &run.options.fact_cache
+            && before.facts != after.facts
+        {
+            cache.save(&inventory.host(*host).name, &after)?;
+        }
     }
     for message in run.vars.warnings.take() {
         run.tell(Event::Warning(message));
@@ -482,7 +511,7 @@ fn gathers_facts(play: &PlayRun, scope: &TaskScope) -> Result<bool> {
         (Some(asked), _) => asked,
         (None, Gathering::Implicit) => true,
         (None, Gathering::Explicit) => false,
-        (None, Gathering::Smart) => scope.runtime.facts.is_empty(),
+        (None, Gathering::Smart) => !scope.runtime.facts.contains_key("module_setup"),
     })
 }
 

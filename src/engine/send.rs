@@ -136,10 +136,15 @@ impl Walker {
     /// Takes in the answers to changes; false if the rest of what was decided must be decided anew.
     fn take_in_changes(&mut self, changes: Vec<Staged>, responses: &[Response]) -> bool {
         let mut rest = responses;
+        for staged in &changes {
+            let (own, others) = rest.split_at(staged.change.steps.len().min(rest.len()));
+            rest = others;
+            self.ended(staged, || end_of(&staged.change, own));
+        }
+        let mut rest = responses;
         for staged in changes {
             let (own, others) = rest.split_at(staged.change.steps.len().min(rest.len()));
             rest = others;
-            self.ended(&staged, || end_of(&staged.change, own));
             let Some(index) = self.window.iter().position(|slot| slot.id == staged.slot) else { continue };
             self.window[index].unconfirmed = false;
             if !staged.change.certain {

@@ -9,6 +9,7 @@ use crate::value::Value;
 
 use super::event::Event;
 use super::perform::Ended;
+use super::play::Addition;
 use super::result::Steer;
 use super::view::host_view;
 use super::walk::{HostEnd, Walker};
@@ -56,30 +57,19 @@ impl Walker {
     /// Whether add_host and group_by change anything depends on the inventory as it is now.
     pub(super) fn with_real_change(&self, ended: Ended) -> Ended {
         let Ended::Module(Ok(mut outcome)) = ended else { return ended };
-        let inventory = || Inventory::clone(&self.play.run.inventory());
-        let changed = match &outcome.effect {
-            Effect::AddHost { name, groups, variables } => {
-                inventory().add_host(name, variables.clone(), &texts(groups))
-            }
-            Effect::GroupBy { group, parents } => inventory().add_to_group(self.host, group, &texts(parents)),
-            _ => outcome.changed,
+        let addition = match outcome.effect.clone() {
+            Effect::AddHost { name, groups, variables } => Addition::Host { name, groups, variables },
+            Effect::GroupBy { group, parents } => Addition::Group { host: Arc::clone(&self.view.name), group, parents },
+            _ => return Ended::Module(Ok(outcome)),
         };
-        outcome.changed = changed;
+        outcome.changed = addition.add_to(&mut Inventory::clone(&self.play.run.inventory()));
         Ended::Module(Ok(outcome))
     }
 
     pub(super) fn steer(&mut self, steer: Steer) {
         match steer {
-            Steer::AddHost { name, groups, variables } => {
-                self.play.run.replace_inventory(|inventory| {
-                    inventory.add_host(&name, variables, &texts(&groups));
-                });
-                self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
-            }
-            Steer::GroupBy { group, parents } => {
-                self.play.run.replace_inventory(|inventory| {
-                    inventory.add_to_group(self.host, &group, &texts(&parents));
-                });
+            Steer::Add(addition) => {
+                self.play.run.add(addition);
                 self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
             }
             Steer::EndHost => self.leave(HostEnd::Done),
@@ -101,6 +91,10 @@ impl Walker {
             Steer::ClearFacts => {
                 Arc::make_mut(&mut self.runtime).clear_facts();
                 self.play.run.fleet.clear_facts(self.host);
+                let forgotten = self.play.run.options.fact_cache.as_ref().map(|cache| cache.forget(&self.view.name));
+                if let Some(Err(error)) = forgotten {
+                    self.play.run.tell(Event::Warning(error.to_string()));
+                }
             }
             Steer::Stats { data, per_host, aggregate } => {
                 let host = per_host.then(|| Arc::clone(&self.view.name));
@@ -118,8 +112,15 @@ impl Walker {
                 self.play.run.clear_host_errors();
                 self.play.run.tell(Event::ErrorsCleared);
             }
-            // an inventory is read once; what add_host and group_by changed is there already
-            Steer::RefreshInventory => {}
+            Steer::RefreshInventory => {
+                match self.play.run.refresh_inventory(&self.play.stamp(self.committed.clone())) {
+                    Ok(()) => self.view = Arc::new(host_view(&self.play.run.inventory(), self.host)),
+                    Err(error) => {
+                        self.play.run.abort(error);
+                        self.play.course.stop();
+                    }
+                }
+            }
         }
     }
 
@@ -133,8 +134,4 @@ impl Walker {
         self.end = end;
         self.depart();
     }
-}
-
-fn texts(names: &[String]) -> Vec<&str> {
-    names.iter().map(String::as_str).collect()
 }

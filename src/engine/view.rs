@@ -24,5 +24,5 @@ pub fn host_view(inventory: &Inventory, id: HostId) -> HostView {
             magic.insert("inventory_dir".into(), directory.to_string_lossy().into_owned().into());
         }
     }
-    HostView { name: Arc::clone(&host.name), layers, magic }
+    HostView { name: Arc::clone(&host.name), layers, magic, implicit: host.implicit }
 }

@@ -84,6 +84,8 @@ pub struct Walker {
     next_slot: u64,
     /// The lane's count of changes by others, when last looked at.
     foreign: u64,
+    /// How many of the lane's recorded changes its own answers know of.
+    recorded: usize,
     /// The fleet's count of variables given by other hosts, when last looked at.
     gifts: u64,
     announced: Option<Vec<u32>>,
@@ -110,6 +112,7 @@ impl Walker {
         Walker {
             port: Port::new(Arc::clone(&view.name)),
             foreign: lane.foreign_changes(),
+            recorded: 0,
             play,
             host,
             view,
@@ -228,6 +231,7 @@ impl Walker {
     /// Does all that can be done without waiting; true if there was anything.
     fn step(&mut self, context: &mut TaskContext<'_>) -> bool {
         self.notice_foreign_changes();
+        self.notice_recorded_changes();
         self.take_gifts();
         let mut progress = self.poll_slots(context);
         progress |= self.gather_loops();
@@ -248,6 +252,17 @@ impl Walker {
             // what is on its way cannot be called back; everything behind it is decided anew
             let first = self.window.iter().rposition(|slot| slot.unconfirmed).map_or(0, |last| last + 1);
             self.drop_from(first);
+        }
+    }
+
+    /// Check mode: what others recorded for this host is as good as done.
+    fn notice_recorded_changes(&mut self) {
+        for (identity, change) in self.lane.recorded_behind(self.recorded) {
+            self.recorded += 1;
+            let touched = self.port.take_in(&identity, &change, true);
+            if let Some(first) = (0..self.window.len()).find(|index| touched.contains(&self.window[*index].id)) {
+                self.drop_from(first);
+            }
         }
     }
 
@@ -428,7 +443,11 @@ impl Walker {
         }
         if self.play.strict {
             let position = &slot.run.stamp.position;
-            if index > 0 || !self.play.course.all_reached(position) || self.must_follow(position) {
+            if index > 0
+                || !self.play.course.all_reached(position)
+                || self.must_follow(position)
+                || !self.has_turn(position)
+            {
                 return false;
             }
         }
@@ -461,6 +480,11 @@ impl Walker {
                     self.drop_from(index + 1);
                     self.window[index].holds = true;
                     self.port.imagine(id);
+                }
+                if self.play.run.options.check {
+                    // if somebody else was faster, both are taken in at the next step
+                    let known = self.lane.note_recorded(&identity, &change);
+                    self.recorded += usize::from(known == self.recorded);
                 }
                 let touched = self.port.take_in(&identity, &change, true);
                 self.drop_touched(index, &touched);

@@ -18,7 +18,8 @@ fn parse(sections: &Sections<'_>, facts: &mut Map) {
     let variables: Map = entries
         .into_iter()
         .filter_map(|entry| entry.split_once('='))
-        .filter(|(name, _)| !name.is_empty() && !name.starts_with("trimtab_"))
+        // the shell's own: it came here from the directory of the login
+        .filter(|(name, _)| !name.is_empty() && !name.starts_with("trimtab_") && *name != "OLDPWD")
         .map(|(name, value)| (name.into(), value.into()))
         .collect();
     set(facts, "env", variables);

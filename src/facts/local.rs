@@ -7,6 +7,8 @@ use super::{Group, Sections, set};
 pub const GROUP: Group = Group { name: "local", parts_of: &["min"], needs: &[], script: SCRIPT, parse };
 
 const SCRIPT: &str = r#"
+section directory
+printf '%s' "$trimtab_fact_path"
 for trimtab_file in "$trimtab_fact_path"/*.fact; do
     [ -f "$trimtab_file" ] || continue
     trimtab_name=${trimtab_file##*/}
@@ -25,13 +27,14 @@ done
 
 fn parse(sections: &Sections<'_>, facts: &mut Map) {
     let mut local = Map::new();
+    let directory = sections.text("directory").trim();
     for (name, text) in sections.all("file ") {
-        local.insert(name.into(), fact(name, text));
+        local.insert(name.into(), fact(directory, name, text));
     }
     for (name, text) in sections.all("program ") {
         let code = sections.all("code ").find(|(program, _)| *program == name).map_or("", |(_, code)| code.trim());
         let value = if code == "0" {
-            fact(name, text)
+            fact(directory, name, text)
         } else {
             format!("Failure executing fact script ({name}.fact), rc: {code}, err: {}", text.trim()).into()
         };
@@ -41,12 +44,12 @@ fn parse(sections: &Sections<'_>, facts: &mut Map) {
 }
 
 /// JSON if it is any, else the sections of an INI file, else words that say why not.
-fn fact(name: &str, text: &str) -> Value {
+fn fact(directory: &str, name: &str, text: &str) -> Value {
     if let Ok(json) = serde_json::from_str::<serde_json::Value>(text) {
         return Value::from_json(&json);
     }
     ini(text).map_or_else(
-        || format!("error loading facts as JSON or ini - please check content: {name}.fact").into(),
+        || format!("error loading facts as JSON or ini - please check content: {directory}/{name}.fact").into(),
         Value::from,
     )
 }

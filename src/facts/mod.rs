@@ -12,6 +12,7 @@ mod distribution;
 mod dmi;
 mod dns;
 mod env;
+mod initiators;
 mod local;
 mod lsb;
 mod mounts;
@@ -67,6 +68,7 @@ pub const GROUPS: &[Group] = &[
     mounts::GROUP,
     devices::GROUP,
     network::GROUP,
+    initiators::GROUP,
     virtualization::GROUP,
     tuning::GROUP,
 ];

@@ -74,7 +74,7 @@ mod tests {
         assert!(minimal.contains(&"platform") && minimal.contains(&"distribution") && !minimal.contains(&"network"));
         assert_eq!(names(&["!all"]), minimal);
         assert_eq!(names(&["!all", "!min"]), Vec::<&str>::new());
-        assert_eq!(names(&["!all", "!min", "network"]), ["network"]);
+        assert_eq!(names(&["!all", "!min", "network"]), ["network", "initiators"]);
         assert_eq!(names(&["!all", "!min", "default_ipv4"]), ["network"]);
         let hardware = names(&["hardware"]);
         assert!(hardware.contains(&"processor") && hardware.contains(&"platform") && !hardware.contains(&"network"));

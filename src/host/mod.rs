@@ -47,6 +47,16 @@ impl Host {
         self.port.name()
     }
 
+    /// Who the host's shell runs as.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// True if this is not the user who logged in.
+    pub fn is_another_user(&self) -> bool {
+        self.identity.become_as.is_some()
+    }
+
     /// True if changes are recorded, not made.
     pub fn is_check(&self) -> bool {
         self.check

@@ -1,7 +1,10 @@
 //! Host addresses as they stand in an inventory: ranges, ports, IPv6.
 
 /// The most hosts that one written name may stand for.
-const MOST_HOSTS: usize = 1_000_000;
+const MOST_HOSTS: usize = 100_000;
+
+/// The most bytes that they may have together, about.
+const MOST_BYTES: usize = 32 << 20;
 
 /// Splits an address from its port: `host:22`, `[::1]:22`, `kp[01:16]:22`.
 ///
@@ -94,6 +97,9 @@ pub(crate) fn expand(written: &str) -> Result<(Vec<String>, Option<u16>), String
         let steps = steps(range).map_err(|reason| format!("`[{range}]` is no host range: {reason}"))?;
         if names.len().saturating_mul(steps.len()) > MOST_HOSTS {
             return Err(format!("`{written}` stands for more than {MOST_HOSTS} hosts"));
+        }
+        if names.len() * steps.len() * written.len() > MOST_BYTES {
+            return Err(format!("the names that `{written}` stands for are too long"));
         }
         names = names.iter().flat_map(|name| steps.iter().map(move |step| format!("{name}{before}{step}"))).collect();
         rest = behind;
@@ -214,5 +220,7 @@ mod tests {
         {
             assert!(expand(written).is_err(), "{written}");
         }
+        let long = format!("{}[1:9999]", "x".repeat(4000));
+        assert!(expand(&long).is_err_and(|reason| reason.contains("too long")));
     }
 }

@@ -1,26 +1,35 @@
 //! Puts an inventory together while its files are read, then checks and completes it.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
 
+use super::address;
 use super::group::{Group, GroupId, Host, HostId};
 use super::load::GroupNames;
 use crate::error::{Error, Result};
 use crate::source::Place;
-use crate::value::{Map, Value};
+use crate::value::{Map, Value, merge_maps};
 
 /// The names that mean the controller itself.
 pub(super) const LOCALHOST: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-#[derive(Default, Clone)]
+/// The hosts that ranges may bring into an inventory: written out, so many are a large file.
+const MOST_HOSTS: usize = 200_000;
+/// The names that ranges may stand for, and their bytes: the hosts of one range are in several groups.
+const MOST_NAMES: usize = 1_000_000;
+const MOST_BYTES: usize = 64 << 20;
+
+#[derive(Clone)]
 struct HostDraft {
     place: Option<Place>,
-    vars: Map,
-    groups: IndexSet<u32>,
-    inventory_file: Option<PathBuf>,
+    /// One map for all hosts of a range.
+    vars: Arc<Map>,
+    groups: Vec<u32>,
+    inventory_file: Arc<Path>,
 }
 
 #[derive(Clone)]
@@ -58,11 +67,45 @@ pub(super) struct Builder {
     hosts: IndexMap<String, HostDraft>,
     groups: IndexMap<String, GroupDraft>,
     /// The file that is being read, absolute.
-    pub(super) current: PathBuf,
+    current: Arc<Path>,
+    /// What that file gives to each host.
+    origin: Arc<Map>,
+    ranges: Ranges,
     pub(super) warnings: Vec<Error>,
     pub(super) names: GroupNames,
     /// It was said already that names of groups are unusual.
     warned_of_names: bool,
+    /// A map that is set twice is merged, rather than replaced.
+    pub(super) merges_maps: bool,
+}
+
+/// What ranges have stood for so far.
+#[derive(Clone, Default)]
+struct Ranges {
+    hosts: usize,
+    names: usize,
+    bytes: usize,
+}
+
+impl Ranges {
+    fn expand(&mut self, names: &[String]) -> Result<(), String> {
+        self.names += names.len();
+        self.bytes += names.iter().map(String::len).sum::<usize>();
+        if self.names > MOST_NAMES || self.bytes > MOST_BYTES {
+            return Err(format!(
+                "ranges of this inventory stand for more than {MOST_NAMES} names, or for too long ones"
+            ));
+        }
+        Ok(())
+    }
+
+    fn add_host(&mut self) -> Result<(), String> {
+        self.hosts += 1;
+        if self.hosts > MOST_HOSTS {
+            return Err(format!("ranges of this inventory stand for more than {MOST_HOSTS} hosts"));
+        }
+        Ok(())
+    }
 }
 
 impl Builder {
@@ -70,8 +113,11 @@ impl Builder {
         let mut builder = Builder {
             hosts: IndexMap::new(),
             groups: IndexMap::new(),
-            current: PathBuf::new(),
+            current: Path::new("").into(),
+            origin: Arc::default(),
+            ranges: Ranges::default(),
             warnings: Vec::new(),
+            merges_maps: false,
             names: GroupNames::default(),
             warned_of_names: false,
         };
@@ -79,6 +125,20 @@ impl Builder {
         builder.groups.insert("ungrouped".to_owned(), GroupDraft::new(None));
         builder.link(GroupId::ALL, GroupId::UNGROUPED);
         builder
+    }
+
+    /// From now on hosts come from this file (absolute) or list.
+    pub(super) fn begin(&mut self, path: &Path) {
+        self.current = path.into();
+        let text = |path: &Path| Value::from(path.to_string_lossy().as_ref());
+        let directory = path.parent().unwrap_or(Path::new(""));
+        let origin = [("inventory_file".into(), text(path)), ("inventory_dir".into(), text(directory))];
+        self.origin = Arc::new(Map::from_iter(origin));
+    }
+
+    /// The file that is being read.
+    pub(super) fn current(&self) -> &Path {
+        &self.current
     }
 
     pub(super) fn group(&self, name: &str) -> Option<GroupId> {
@@ -129,31 +189,75 @@ impl Builder {
     }
 
     /// The host `name`, added if it is new, as a member of `group`.
-    pub(super) fn add_host(&mut self, name: &str, group: GroupId, port: Option<u16>, place: &Place) -> HostId {
-        let index = match self.hosts.get_index_of(name) {
-            Some(index) => index,
-            None => {
-                let mut draft = HostDraft { place: Some(place.clone()), ..HostDraft::default() };
-                if let Some(port) = port {
-                    draft.vars.insert("ansible_port".into(), u32::from(port).into());
-                }
-                draft.inventory_file = Some(self.current.clone());
-                self.hosts.insert_full(name.to_owned(), draft).0
-            }
+    pub(super) fn add_host(&mut self, name: &str, group: GroupId, place: &Place) -> HostId {
+        let known = self.hosts.get_index_of(name);
+        let index = known.unwrap_or_else(|| self.add_draft(name, &Arc::clone(&self.origin), place));
+        let host = HostId(index as u32);
+        self.join(host, group);
+        host
+    }
+
+    fn add_draft(&mut self, name: &str, vars: &Arc<Map>, place: &Place) -> usize {
+        let draft = HostDraft {
+            place: Some(place.clone()),
+            vars: Arc::clone(vars),
+            groups: Vec::new(),
+            inventory_file: Arc::clone(&self.current),
         };
-        self.hosts[index].groups.insert(group.0);
-        self.groups[group.index()].hosts.insert(index as u32);
-        HostId(index as u32)
+        self.hosts.insert_full(name.to_owned(), draft).0
+    }
+
+    /// The hosts that `written` stands for, perhaps with ranges and a port, as members of `group` with more variables.
+    pub(super) fn add_hosts(&mut self, written: &str, group: GroupId, vars: &Map, place: &Place) -> Result<(), String> {
+        let (names, port) = address::expand(written)?;
+        let is_range = names.len() > 1;
+        if is_range {
+            self.ranges.expand(&names)?;
+        }
+        // the port counts for hosts that are new
+        let mut origin = Arc::clone(&self.origin);
+        if let Some(port) = port {
+            Arc::make_mut(&mut origin).insert("ansible_port".into(), u32::from(port).into());
+        }
+        // the variables of the last host without these, and with them: mostly those of the next one too
+        let mut last: Option<(Arc<Map>, Arc<Map>)> = None;
+        for name in &names {
+            let index = match self.hosts.get_index_of(name.as_str()) {
+                Some(index) => index,
+                None => {
+                    if is_range {
+                        self.ranges.add_host()?;
+                    }
+                    self.add_draft(name, &origin, place)
+                }
+            };
+            self.join(HostId(index as u32), group);
+            if vars.is_empty() {
+                continue;
+            }
+            let own = &mut self.hosts[index].vars;
+            match &last {
+                Some((before, after)) if Arc::ptr_eq(before, own) => *own = Arc::clone(after),
+                _ => {
+                    let before = Arc::clone(own);
+                    Arc::make_mut(own).extend(vars.iter().map(|(name, value)| (name.clone(), value.clone())));
+                    last = is_range.then(|| (before, Arc::clone(own)));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Puts a host that is there already into a group.
     pub(super) fn join(&mut self, host: HostId, group: GroupId) {
-        self.hosts[host.index()].groups.insert(group.0);
-        self.groups[group.index()].hosts.insert(host.0);
+        if self.groups[group.index()].hosts.insert(host.0) {
+            self.hosts[host.index()].groups.push(group.0);
+        }
     }
 
     pub(super) fn set_host_var(&mut self, host: HostId, name: Value, value: Value) {
-        self.hosts[host.index()].vars.insert(name, value);
+        let vars = Arc::make_mut(&mut self.hosts[host.index()].vars);
+        insert(vars, name, value, self.merges_maps);
     }
 
     /// Sets a variable of a group; `ansible_group_priority` is no variable but a property.
@@ -165,7 +269,7 @@ impl Builder {
                 Error::input(format!("`ansible_group_priority` must be a whole number, not `{value}`")).at(place)
             })?;
         } else {
-            group.vars.insert(name, value);
+            insert(&mut group.vars, name, value, self.merges_maps);
         }
         Ok(())
     }
@@ -218,13 +322,15 @@ impl Builder {
             let draft = &mut self.hosts[index];
             let in_a_group = draft.groups.iter().any(|group| *group > GroupId::UNGROUPED.0);
             if in_a_group {
-                if draft.groups.shift_remove(&GroupId::UNGROUPED.0) {
-                    self.groups[GroupId::UNGROUPED.index()].hosts.shift_remove(&(index as u32));
-                }
-            } else if draft.groups.insert(GroupId::UNGROUPED.0) {
+                draft.groups.retain(|group| *group != GroupId::UNGROUPED.0);
+            } else if !draft.groups.contains(&GroupId::UNGROUPED.0) {
+                draft.groups.push(GroupId::UNGROUPED.0);
                 self.groups[GroupId::UNGROUPED.index()].hosts.insert(index as u32);
             }
         }
+        let hosts = &self.hosts;
+        let stays = |host: &u32| hosts[*host as usize].groups.contains(&GroupId::UNGROUPED.0);
+        self.groups[GroupId::UNGROUPED.index()].hosts.retain(stays);
         for name in self.hosts.keys().filter(|name| self.groups.contains_key(*name)) {
             let words = format!("`{name}` is the name of a group and of a host; a pattern `{name}` means the host");
             self.warnings.push(match &self.hosts[name].place {
@@ -234,9 +340,21 @@ impl Builder {
         }
         let groups = self.groups.into_iter().map(|(name, draft)| group(name, draft)).collect::<Vec<_>>();
         let groups = with_depths(groups);
-        let hosts = self.hosts.into_iter().map(|(name, draft)| host(name, draft, &groups)).collect();
+        let mut shared = Shared::default();
+        let hosts = self.hosts.into_iter().map(|(name, draft)| host(name, draft, &groups, &mut shared)).collect();
         (hosts, groups.into_iter().map(Arc::new).collect(), self.warnings)
     }
+}
+
+/// Sets a variable; a map may be merged with the one that is there.
+fn insert(vars: &mut Map, name: Value, value: Value, merges_maps: bool) {
+    let value = match (vars.get(&name), value) {
+        (Some(Value::Map(below)), Value::Map(above)) if merges_maps => {
+            Value::map(merge_maps(below.as_ref().clone(), &above))
+        }
+        (_, value) => value,
+    };
+    vars.insert(name, value);
 }
 
 fn group(name: String, draft: GroupDraft) -> Group {
@@ -252,21 +370,39 @@ fn group(name: String, draft: GroupDraft) -> Group {
     }
 }
 
-fn host(name: String, draft: HostDraft, groups: &[Group]) -> Arc<Host> {
-    let mut vars = Map::with_capacity(draft.vars.len() + 2);
-    if let Some(file) = &draft.inventory_file {
-        vars.insert("inventory_file".into(), file.to_string_lossy().as_ref().into());
-        let directory = file.parent().unwrap_or(Path::new(""));
-        vars.insert("inventory_dir".into(), directory.to_string_lossy().as_ref().into());
+/// What many hosts have in common, worked out once.
+#[derive(Default)]
+struct Shared {
+    /// The groups of hosts by those that name them.
+    orders: HashMap<DirectGroups, Arc<[GroupId]>>,
+}
+
+/// The groups that name a host, ascending.
+type DirectGroups = Box<[u32]>;
+
+impl Shared {
+    fn order(&mut self, mut direct: Vec<u32>, groups: &[Group]) -> Arc<[GroupId]> {
+        direct.sort_unstable();
+        let order = |direct: &[u32]| merge_order(direct.iter().map(|id| GroupId(*id)), |id| &groups[id.index()]).into();
+        match self.orders.get(direct.as_slice()) {
+            Some(order) => Arc::clone(order),
+            None => {
+                let order: Arc<[GroupId]> = order(&direct);
+                self.orders.insert(direct.into(), Arc::clone(&order));
+                order
+            }
+        }
     }
-    vars.extend(draft.vars);
+}
+
+fn host(name: String, draft: HostDraft, groups: &[Group], shared: &mut Shared) -> Arc<Host> {
     Arc::new(Host {
         name: name.into(),
         place: draft.place,
         implicit: false,
-        groups: merge_order(draft.groups.into_iter().map(GroupId), |id| &groups[id.index()]),
-        vars: Arc::new(vars),
-        inventory_file: draft.inventory_file,
+        groups: shared.order(draft.groups, groups),
+        vars: draft.vars,
+        inventory_file: Some(draft.inventory_file),
     })
 }
 
@@ -306,4 +442,24 @@ fn with_depths(mut groups: Vec<Group>) -> Vec<Group> {
         }
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_stand_for_so_many_names_and_no_more() {
+        let names = ["a1".to_owned(), "a2".to_owned()];
+        for (ranges, is_refused) in [
+            (Ranges::default(), false),
+            (Ranges { names: MOST_NAMES - 2, ..Ranges::default() }, false),
+            (Ranges { names: MOST_NAMES - 1, ..Ranges::default() }, true),
+            (Ranges { bytes: MOST_BYTES - 3, ..Ranges::default() }, true),
+        ] {
+            assert_eq!(ranges.clone().expand(&names).is_err(), is_refused, "{} {}", ranges.names, ranges.bytes);
+        }
+        let mut ranges = Ranges { hosts: MOST_HOSTS - 1, ..Ranges::default() };
+        assert!(ranges.add_host().is_ok() && ranges.add_host().is_err());
+    }
 }

@@ -1,6 +1,6 @@
 //! Hosts and groups, immutable once loaded.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::inventory::address;
@@ -41,11 +41,11 @@ pub struct Host {
     pub implicit: bool,
     /// All groups it is in, directly or through others, in the order in which their variables merge:
     /// depth, then `ansible_group_priority`, then name. `all` is the first.
-    pub groups: Vec<GroupId>,
+    pub groups: Arc<[GroupId]>,
     /// The variables that the inventory itself gives it.
     pub vars: Arc<Map>,
     /// The inventory that names it first, as an absolute path (or the list of `-i`).
-    pub inventory_file: Option<PathBuf>,
+    pub inventory_file: Option<Arc<Path>>,
 }
 
 impl Host {

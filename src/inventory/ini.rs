@@ -8,10 +8,10 @@ use indexmap::IndexMap;
 
 use super::builder::Builder;
 use super::group::GroupId;
-use super::{address, literal, words};
+use super::{literal, words};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
-use crate::value::Value;
+use crate::value::{Map, Value};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Section {
@@ -57,7 +57,7 @@ impl Reader<'_> {
         if text.is_empty() || text.starts_with(['#', ';']) {
             return Ok(());
         }
-        let indent = line.find(text).unwrap_or(0);
+        let indent = text.as_ptr().addr() - line.as_ptr().addr();
         let place = |offset: usize| Place::new(self.source, number, line[..indent + offset].chars().count() as u32 + 1);
         if text.starts_with('[')
             && let Some((name, kind)) = section_header(text)
@@ -114,13 +114,12 @@ impl Reader<'_> {
                 .at(&place(0))
                 .hint("this seems to be a YAML inventory: let the name of its file end with `.yml`"));
         }
-        let (names, port) = address::expand(&host.text).map_err(|reason| Error::input(reason).at(&place(0)))?;
-        if host.text.ends_with(':') && port.is_none() {
+        if host.text.ends_with(':') {
             return Err(Error::input(format!("invalid host name `{}`: a colon must be followed by a port", host.text))
                 .at(&place(0))
                 .hint("if this is a YAML inventory, let the name of its file end with `.yml`"));
         }
-        let mut vars = Vec::with_capacity(assignments.len());
+        let mut vars = Map::with_capacity(assignments.len());
         for word in assignments {
             let Some((name, value)) = word.text.split_once('=') else {
                 return Err(Error::input(format!("expected `name=value` after the host, got `{}`", word.text))
@@ -128,16 +127,11 @@ impl Reader<'_> {
                     .hint("put one host on a line, and quote a value that contains spaces"));
             };
             check_name(name).map_err(|error| error.at(&place(word.offset)))?;
-            vars.push((Value::from(name), literal::value(value)));
+            vars.insert(Value::from(name), literal::value(value));
         }
         let place = place(0);
-        for name in &names {
-            let host = self.builder.add_host(name, self.group, port, &place);
-            for (name, value) in &vars {
-                self.builder.set_host_var(host, name.clone(), value.clone());
-            }
-        }
-        Ok(())
+        let added = self.builder.add_hosts(&host.text, self.group, &vars, &place);
+        added.map_err(|reason| Error::input(reason).at(&place))
     }
 
     fn variable(&mut self, text: &str, place: &dyn Fn(usize) -> Place) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::builder::Builder;
 use super::group::GroupId;
 use super::vars_files::{VarsDirectory, read_text, reason};
-use super::{Inventory, address, constructed, ini, script, yaml};
+use super::{Inventory, constructed, ini, script, yaml};
 use crate::error::{Error, Result};
 use crate::source::{Place, Source};
 use crate::value::Map;
@@ -37,6 +37,8 @@ pub struct Reading {
     pub group_names: GroupNames,
     /// A source that cannot be read is a warning; nothing more of it counts.
     pub lenient: bool,
+    /// A map that is set twice is merged (`hash_behaviour`).
+    pub merges_maps: bool,
     /// With `lenient`: if no source can be read, that is an error all the same.
     pub wants_one: bool,
 }
@@ -67,6 +69,7 @@ pub fn load_as<S: AsRef<str>>(
 ) -> Result<Inventory> {
     let mut loading = Loading::new(extra, keyring);
     loading.builder.names = reading.group_names;
+    loading.builder.merges_maps = reading.merges_maps;
     let mut failures = Vec::new();
     for source in sources {
         let source = source.as_ref();
@@ -113,7 +116,7 @@ fn read_source(source: &str, loading: &mut Loading, lenient: bool) -> Result<()>
 /// beside it and nothing in it is encrypted.
 pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
     let mut loading = Loading::new(&Arc::default(), &Arc::default());
-    loading.builder.current = source.path.clone();
+    loading.builder.begin(&source.path);
     read_text_of(source, &mut loading)?;
     Ok(loading.finish())
 }
@@ -122,6 +125,8 @@ pub fn parse(source: &Arc<Source>) -> Result<Inventory> {
 pub(super) struct Loading {
     pub(super) builder: Builder,
     pub(super) directories: Vec<Arc<VarsDirectory>>,
+    /// Sources that are not there.
+    pub(super) missing: Vec<Error>,
     /// The variables of `-e`.
     pub(super) extra: Arc<Map>,
     /// Passwords for files that are encrypted.
@@ -133,6 +138,7 @@ impl Loading {
         Loading {
             builder: Builder::new(),
             directories: Vec::new(),
+            missing: Vec::new(),
             extra: Arc::clone(extra),
             keyring: Arc::clone(keyring),
         }
@@ -140,7 +146,7 @@ impl Loading {
 
     fn finish(self) -> Inventory {
         let (hosts, groups, warnings) = self.builder.finish();
-        Inventory::new(hosts, groups, self.directories, &self.keyring, warnings)
+        Inventory { missing: self.missing, ..Inventory::new(hosts, groups, self.directories, &self.keyring, warnings) }
     }
 }
 
@@ -153,7 +159,7 @@ fn expand_home(source: &str) -> PathBuf {
 
 /// Hosts apart by commas; `lenient`: a range without an end is a name as it stands, as in Ansible.
 fn read_list(list: &str, builder: &mut Builder, lenient: bool) -> Result<()> {
-    builder.current = PathBuf::from(list);
+    builder.begin(Path::new(list));
     let source = Source::new("-i", list);
     let mut column = 1;
     for item in list.split(',') {
@@ -164,18 +170,15 @@ fn read_list(list: &str, builder: &mut Builder, lenient: bool) -> Result<()> {
         if item.is_empty() {
             continue;
         }
-        let (names, port) = match address::expand(item) {
-            Ok(expanded) => expanded,
-            Err(_) if lenient && address::lacks_end(item) => {
+        match builder.add_hosts(item, GroupId::UNGROUPED, &Map::new(), &place) {
+            Ok(()) => {}
+            Err(_) if lenient && super::address::lacks_end(item) => {
                 let message =
                     "Unable to parse address from hostname, leaving unchanged: host range must specify end value";
                 builder.warnings.push(Error::input(message).at(&place));
-                (vec![item.to_owned()], None)
+                builder.add_host(item, GroupId::UNGROUPED, &place);
             }
             Err(reason) => return Err(Error::input(reason).at(&place)),
-        };
-        for name in names {
-            builder.add_host(&name, GroupId::UNGROUPED, port, &place);
         }
     }
     Ok(())
@@ -185,8 +188,14 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
     let cannot = |error: &std::io::Error| {
         Error::input(format!("cannot read the inventory `{}`: {}", path.display(), reason(error)))
     };
-    let metadata = std::fs::metadata(path)
-        .map_err(|error| cannot(&error).hint(format!("a list of hosts needs a comma: `-i {},`", path.display())))?;
+    let metadata = match std::fs::metadata(path) {
+        Ok(metadata) => metadata,
+        Err(error) => {
+            let hint = format!("a list of hosts needs a comma: `-i {},`", path.display());
+            loading.missing.push(cannot(&error).hint(hint));
+            return Ok(());
+        }
+    };
     if !metadata.is_dir() {
         return read_file(path, loading);
     }
@@ -206,7 +215,7 @@ fn read_path(path: &Path, loading: &mut Loading) -> Result<()> {
 }
 
 fn read_file(path: &Path, loading: &mut Loading) -> Result<()> {
-    loading.builder.current = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    loading.builder.begin(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     if is_script(path) {
         return script::read(&mut loading.builder);
     }

@@ -10,6 +10,7 @@ mod ini;
 mod literal;
 mod load;
 mod pattern;
+mod renewal;
 mod script;
 mod vars_files;
 mod words;
@@ -57,6 +58,8 @@ pub enum Level {
 pub struct Inventory {
     hosts: Vec<Arc<Host>>,
     groups: Vec<Arc<Group>>,
+    /// The hosts in the order in which they were named.
+    order: Vec<HostId>,
     host_ids: Arc<HashMap<Arc<str>, HostId>>,
     group_ids: Arc<HashMap<Arc<str>, GroupId>>,
     /// The directories of the inventory's sources, in their order.
@@ -67,6 +70,8 @@ pub struct Inventory {
     members: Arc<OnceLock<Value>>,
     /// What is doubtful in the files.
     pub warnings: Vec<Error>,
+    /// Sources that are not there.
+    pub missing: Vec<Error>,
 }
 
 impl Inventory {
@@ -80,6 +85,7 @@ impl Inventory {
         let mut inventory = Inventory {
             host_ids: Arc::new(names(hosts.iter().map(|host| &host.name), HostId)),
             group_ids: Arc::new(names(groups.iter().map(|group| &group.name), GroupId)),
+            order: (0..hosts.len() as u32).map(HostId).collect(),
             hosts,
             groups,
             beside_inventory,
@@ -87,6 +93,7 @@ impl Inventory {
             keyring: Arc::clone(keyring),
             members: Arc::default(),
             warnings,
+            missing: Vec::new(),
         };
         inventory.add_implicit_localhost();
         inventory
@@ -104,7 +111,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: true,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::new(vars),
                 inventory_file: None,
             });
@@ -116,6 +123,7 @@ impl Inventory {
         let id = HostId(self.hosts.len() as u32);
         Arc::make_mut(&mut self.host_ids).insert(Arc::clone(&host.name), id);
         self.hosts.push(Arc::new(host));
+        self.order.push(id);
         id
     }
 
@@ -150,7 +158,7 @@ impl Inventory {
 
     /// All hosts but the implicit localhost, in the order in which they were named.
     pub fn hosts(&self) -> impl Iterator<Item = (HostId, &Host)> {
-        let all = self.hosts.iter().enumerate().map(|(index, host)| (HostId(index as u32), host.as_ref()));
+        let all = self.order.iter().map(|id| (*id, self.host(*id)));
         all.filter(|(_, host)| !host.implicit)
     }
 
@@ -255,6 +263,16 @@ impl Inventory {
         Ok(layers)
     }
 
+    /// The variables of a group by itself: of the inventory, then of `group_vars/`.
+    pub fn group_layers(&self, id: GroupId) -> Result<Vec<Arc<Map>>> {
+        let group = self.group(id);
+        let mut layers = vec![Arc::clone(&group.vars)];
+        for directory in self.beside_inventory.iter().chain(&self.beside_playbook) {
+            layers.extend(directory.vars(Kind::Group, &group.name)?.iter().cloned());
+        }
+        Ok(layers)
+    }
+
     /// Adds a host, or variables and groups to one that exists (the module `add_host`). True if that changed
     /// anything.
     pub fn add_host(&mut self, name: &str, vars: Map, groups: &[&str]) -> bool {
@@ -265,7 +283,7 @@ impl Inventory {
                 name: name.into(),
                 place: None,
                 implicit: false,
-                groups: Vec::new(),
+                groups: Arc::default(),
                 vars: Arc::default(),
                 inventory_file: None,
             })
@@ -370,7 +388,7 @@ impl Inventory {
             let ungrouped = Arc::make_mut(&mut self.groups[GroupId::UNGROUPED.index()]);
             ungrouped.hosts.retain(|other| *other != host);
             let host = Arc::make_mut(&mut self.hosts[host.index()]);
-            host.groups.retain(|group| *group != GroupId::UNGROUPED);
+            host.groups = host.groups.iter().copied().filter(|group| *group != GroupId::UNGROUPED).collect();
         }
     }
 
@@ -378,7 +396,7 @@ impl Inventory {
     fn regroup(&mut self, host: HostId, more: impl Iterator<Item = GroupId>) {
         let direct: Vec<GroupId> = self.host(host).groups.iter().copied().chain(more).collect();
         let order = builder::merge_order(direct.into_iter(), |id| self.group(id));
-        Arc::make_mut(&mut self.hosts[host.index()]).groups = order;
+        Arc::make_mut(&mut self.hosts[host.index()]).groups = order.into();
     }
 
     /// The directories in which `group_vars/` and `host_vars/` are looked for.

@@ -20,7 +20,7 @@ const SHOWN_LINES: usize = 10;
 
 /// Runs the script that the builder is at with `--list`, and with `--host` for each host that it told nothing of.
 pub(super) fn read(builder: &mut Builder) -> Result<()> {
-    let path = builder.current.clone();
+    let path = builder.current().to_owned();
     let (list, place) = ask(&path, &["--list"], builder)?;
     let Some(list) = list else { return Ok(()) };
     let mut told = Vec::new();
@@ -69,7 +69,7 @@ fn group(
     let plain = match body {
         // an object without any of the three keys is a group of one host, with these variables
         Json::Object(parts) if !["hosts", "vars", "children"].iter().any(|key| parts.contains_key(*key)) => {
-            told.push((name.to_owned(), builder.add_host(name, id, None, place)));
+            told.push((name.to_owned(), builder.add_host(name, id, place)));
             for (name, value) in variables(body, place).unwrap_or_default() {
                 builder.set_group_var(id, name, value, place)?;
             }
@@ -81,7 +81,7 @@ fn group(
     for host in texts(plain, name, "hosts", place)? {
         // Ansible takes the names as they are, without ranges and ports
         let group = if id == GroupId::ALL { GroupId::UNGROUPED } else { id };
-        told.push((host.to_owned(), builder.add_host(host, group, None, place)));
+        told.push((host.to_owned(), builder.add_host(host, group, place)));
     }
     let vars = body.get("vars").unwrap_or(&Json::Null);
     let vars =

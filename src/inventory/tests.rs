@@ -1,5 +1,6 @@
 //! Whole inventories: files, directories, precedence, patterns, additions, and what is refused.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::*;
@@ -95,9 +96,36 @@ fn a_text_is_read_by_the_name_of_its_source() {
 fn a_source_that_cannot_be_read_is_refused() {
     let tree = Tree::new(&[("latin1", ""), ("h.toml", "")]);
     std::fs::write(tree.0.path().join("latin1"), b"[web]\n# \xe9\n").unwrap();
-    for (name, words) in [("nosuch", "no such file"), ("latin1", "not UTF-8"), ("h.toml", "TOML")] {
+    for (name, words) in [("latin1", "not UTF-8"), ("h.toml", "TOML")] {
         let error = tree.load(&[name]).expect_err(name);
         assert!(error.message().contains(words), "{error}");
+    }
+    // one that is not there may be meant to come later
+    let inventory = tree.load(&["nosuch"]).unwrap();
+    assert!(inventory.missing[0].message().contains("no such file"), "{:?}", inventory.missing);
+    assert_eq!(hosts(&inventory, "all"), "");
+}
+
+#[test]
+fn maps_that_are_set_twice_may_be_merged() {
+    let tree = Tree::new(&[
+        ("one.yml", "g: {hosts: {h: {m: {a: 1, b: {c: 2}}}}, vars: {n: {a: 1}}}"),
+        ("two.yml", "g: {hosts: {h: {m: {a: 3, b: {d: 4}}}}, vars: {n: {b: 2}}}"),
+    ]);
+    let sources = ["one.yml", "two.yml"].map(|name| tree.0.path().join(name).to_string_lossy().into_owned());
+    for (merges, m, n) in
+        [(false, "{'a': 3, 'b': {'d': 4}}", "{'b': 2}"), (true, "{'a': 3, 'b': {'c': 2, 'd': 4}}", "{'a': 1, 'b': 2}")]
+    {
+        let inventory = {
+            let reading = super::Reading { merges_maps: merges, ..Default::default() };
+            super::load_as(&sources, &Default::default(), &Default::default(), reading)
+        }
+        .unwrap();
+        let host = inventory.find_host("h").unwrap();
+        let var = |name: &str| {
+            inventory.host_layers(host).unwrap().iter().rev().find_map(|(_, map)| map.get(name).map(Value::to_repr))
+        };
+        assert_eq!((var("m").as_deref(), var("n").as_deref()), (Some(m), Some(n)), "{merges}");
     }
 }
 
@@ -324,6 +352,55 @@ fn ten_thousand_hosts_load_from_either_format() {
         let with_row = inventory.hosts().filter(|(id, _)| inventory.host_var(*id, "row").unwrap().is_some()).count();
         assert_eq!(with_row, 100);
     }
+}
+
+#[test]
+fn work_that_hosts_share_does_not_grow_with_them() {
+    for count in [120, 1200] {
+        let mut ini = "[site:children]\nrack0\nrack1\nrack2\n".to_owned();
+        for (group, groups) in [("rack", 3), ("app", 4)] {
+            for number in 0..groups {
+                ini.push_str(&format!("[{group}{number}]\n"));
+                let members = (0..count).filter(|host| host % groups == number);
+                members.for_each(|host| ini.push_str(&format!("kp{host:05}\n")));
+            }
+        }
+        let tree = Tree::new(&[
+            ("hosts", &ini),
+            ("group_vars/all.yml", "a: 1"),
+            ("group_vars/site.yml", "b: 1"),
+            ("group_vars/rack0.yml", "c: 1"),
+            ("host_vars/kp00000.yml", "d: 1"),
+        ]);
+        let inventory = tree.load(&["hosts"]).unwrap();
+        let orders: HashSet<_> = inventory.hosts().map(|(_, host)| host.groups.as_ptr()).collect();
+        assert_eq!(orders.len(), 12, "orders of groups that were worked out for {count} hosts");
+        let layers = |id| inventory.host_layers(id).unwrap();
+        let maps: HashSet<_> =
+            inventory.hosts().flat_map(|(id, _)| layers(id)).map(|(_, map)| Arc::as_ptr(&map)).collect();
+        assert_eq!(maps.len(), 5, "a map for each file and the inventory itself of {count} hosts");
+        let read: usize = inventory.beside_inventory.iter().map(|directory| directory.count_read()).sum();
+        assert_eq!(read, 4, "files that were read for {count} hosts");
+    }
+}
+
+#[test]
+fn the_hosts_of_a_range_share_their_variables() {
+    let inventory = parse(&Source::new("hosts", "h[1:500]:2222 a=1 b=2\n[g]\nh[1:499] c=3\n")).unwrap();
+    let maps: HashSet<_> = inventory.hosts().map(|(_, host)| Arc::as_ptr(&host.vars)).collect();
+    assert_eq!(maps.len(), 2);
+    let values = |host| ["ansible_port", "a", "c"].map(|name| var(&inventory, host, name)).join(" ");
+    assert_eq!((values("h1"), values("h500")), ("2222 1 3".to_owned(), "2222 1 -".to_owned()));
+}
+
+#[test]
+fn hosts_leave_ungrouped_in_their_order() {
+    let mut ini: String = (0..20).map(|host| format!("kp{host:02}\n")).collect();
+    ini.push_str("[web]\nkp[00:19:2]\n");
+    let inventory = parse(&Source::new("hosts", ini)).unwrap();
+    let odd: Vec<String> = (1..20).step_by(2).map(|host| format!("kp{host:02}")).collect();
+    assert_eq!(hosts(&inventory, "ungrouped"), odd.join(" "));
+    assert_eq!(inventory.group_names(inventory.find_host("kp00").unwrap()), ["web".into()]);
 }
 
 #[test]

@@ -46,6 +46,11 @@ impl VarsDirectory {
         VarsDirectory { path, keyring: Arc::clone(keyring), names: Default::default(), read: Mutex::default() }
     }
 
+    /// The same directory, of which nothing is read yet.
+    pub(super) fn unread(&self) -> VarsDirectory {
+        VarsDirectory::new(self.path.clone(), &self.keyring)
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -66,6 +71,12 @@ impl VarsDirectory {
         let key = (kind, name.to_owned());
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         read.entry(key).or_insert_with(|| self.load(kind, name)).clone()
+    }
+
+    /// How many groups and hosts had their files read.
+    #[cfg(test)]
+    pub(super) fn count_read(&self) -> usize {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     fn load(&self, kind: Kind, name: &str) -> Files {

@@ -2,7 +2,6 @@
 //!
 //! Source: <https://docs.ansible.com/ansible/latest/collections/ansible/builtin/yaml_inventory.html>
 
-use super::address;
 use super::builder::Builder;
 use super::group::GroupId;
 use crate::error::{Error, Result, nearest};
@@ -107,7 +106,6 @@ fn hosts(group: GroupId, name: &Node, vars: &Node, builder: &mut Builder) -> Res
             .at(&name.place)
             .hint("quote it"));
     };
-    let (names, port) = address::expand(text).map_err(|reason| Error::input(reason).at(&name.place))?;
     if !vars.is_null() && vars.as_mapping().is_none() {
         return Err(Error::input(format!(
             "the variables of `{text}` must be a mapping, this is a {}",
@@ -116,12 +114,6 @@ fn hosts(group: GroupId, name: &Node, vars: &Node, builder: &mut Builder) -> Res
         .at(&vars.place)
         .hint("write each variable as `name: value`"));
     }
-    let vars = vars.to_map();
-    for host in &names {
-        let host = builder.add_host(host, group, port, &name.place);
-        for (name, value) in &vars {
-            builder.set_host_var(host, name.clone(), value.clone());
-        }
-    }
-    Ok(())
+    let added = builder.add_hosts(text, group, &vars.to_map(), &name.place);
+    added.map_err(|reason| Error::input(reason).at(&name.place))
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::stored::Detail;
-use super::{Journal, failed};
+use super::{Entry, Journal, failed};
 use crate::error::{Error, Result};
 use crate::host::RecordedChange;
 
@@ -63,7 +63,7 @@ pub struct ChangeRow {
     pub undone_by: Option<i64>,
     /// The change that it took back.
     pub undoes: Option<i64>,
-    pub(super) detail: Vec<u8>,
+    detail: Vec<u8>,
 }
 
 /// Which changes are wanted.
@@ -130,29 +130,15 @@ impl Journal {
 }
 
 impl ChangeRow {
-    /// A row for tests.
-    #[cfg(test)]
-    pub(super) fn sample(state: ChangeState) -> ChangeRow {
-        let empty = String::new;
-        ChangeRow {
-            id: 0,
-            run: 1,
-            host: empty(),
-            task: empty(),
-            action: empty(),
-            place: empty(),
-            item: None,
-            no_log: false,
-            what: empty(),
-            become_as: None,
-            started: empty(),
-            ended: None,
-            state,
-            reason: None,
-            no_inverse: None,
-            undone_by: None,
-            undoes: None,
-            detail: Vec::new(),
+    /// What decides to which step of an undo it belongs.
+    pub fn entry(&self) -> Entry<'_> {
+        Entry {
+            number: self.id,
+            host: &self.host,
+            task: &self.task,
+            place: &self.place,
+            become_as: &self.become_as,
+            no_log: self.no_log,
         }
     }
 

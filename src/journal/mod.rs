@@ -5,12 +5,13 @@
 //! the owner can read. The engine knows it as a [`crate::engine::recorder::Recorder`].
 
 mod change;
+pub mod plan;
 mod record;
 mod run;
 mod schema;
 mod seal;
+mod steps;
 mod stored;
-mod undo;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use crate::error::{Error, Result};
 pub use change::{ChangeFilter, ChangeRow, ChangeState};
 pub use record::Journalist;
 pub use run::{RunRow, RunStart, RunState};
-pub use undo::{UndoStep, undo_steps};
+pub use steps::{Entry, RecordedStep, steps};
 
 use seal::Key;
 

@@ -144,8 +144,12 @@ impl Task {
             }
             if simulated.does_something() {
                 outcome = self.change(&work, &simulated, outcome).await?;
-            } else {
-                outcome = outcome.with("stdout", simulated.stdout.trim_end()).with("stderr", "");
+            } else if self.wanted.args.list("name").is_empty() {
+                outcome = outcome.with("stdout", simulated.stdout.as_str()).with("stderr", "");
+            }
+            if self.wanted.args.text("upgrade") != "no" {
+                let said = outcome.result.get("stdout").cloned().unwrap_or_default();
+                outcome = outcome.with("msg", said);
             }
         } else if work.update {
             outcome.changed = true;
@@ -156,10 +160,11 @@ impl Task {
         if !work.manual.is_empty() {
             self.mark(&work.manual).await?;
         }
-        if self.wanted.wants_lists() {
-            outcome = outcome.with("cache_update_time", lists_time);
+        let installs = !self.wanted.args.list("name").is_empty() && self.wanted.args.text("state") != "absent";
+        if self.wanted.wants_lists() || installs {
+            outcome = outcome.with("cache_update_time", lists_time).with("cache_updated", work.update);
         }
-        Ok(outcome.with("cache_updated", work.update))
+        Ok(outcome)
     }
 
     async fn simulate(&self, work: &Work, check: bool) -> Result<Simulated, Failure> {
@@ -260,7 +265,7 @@ impl Task {
         let applied = self.host.change(change).await?;
         let outcome = Outcome { changed: true, ..outcome }.differences([difference]);
         let Some(response) = applied.responses.first() else {
-            return Ok(outcome.with("stdout", simulated.stdout.trim_end()).with("stderr", ""));
+            return Ok(outcome.with("stdout", simulated.stdout.as_str()).with("stderr", ""));
         };
         let finished = parse_transaction(response)?;
         let ended = finished.ended.unlocked(self.wanted.lock)?;
@@ -274,7 +279,7 @@ impl Task {
         if let Some(item) = simulated.items.iter().find(|item| item.is_new() && !is_there(&base(item))) {
             return Err(self.failed(&[], &[format!("it ended well, but {} is not installed", item.name)], &ended));
         }
-        Ok(outcome.with("stdout", ended.stdout.trim_end()).with("stderr", ended.stderr.trim_end()))
+        Ok(outcome.with("stdout", ended.stdout.as_str()).with("stderr", ended.stderr.as_str()))
     }
 
     async fn clean(&self) -> Result<(), Failure> {

@@ -320,8 +320,8 @@ pub fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
             }
             _ => return Err(refuse("cannot be converted to a float")),
         },
-        Type::List | Type::RawList => match value {
-            Value::List(_) => value.clone(),
+        Type::List | Type::RawList => match value.spelled() {
+            list @ Value::List(_) => list.clone(),
             Value::Str(text) if arg.kind == Type::List => {
                 let text = text.as_str();
                 Value::list(if text.is_empty() {
@@ -335,8 +335,8 @@ pub fn convert(arg: &Arg, value: &Value) -> Result<Value, Failure> {
             }
             other => Value::list(vec![other.clone()]),
         },
-        Type::Dict => match value {
-            Value::Map(_) => value.clone(),
+        Type::Dict => match value.spelled() {
+            map @ Value::Map(_) => map.clone(),
             Value::Str(text) => text_to_map(text.as_str()).ok_or_else(|| refuse("cannot be converted to a dict"))?,
             _ => return Err(refuse("cannot be converted to a dict")),
         },

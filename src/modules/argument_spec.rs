@@ -32,14 +32,17 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
     let within = if path.is_empty() { String::new() } else { format!(" found in {}", path.join(" -> ")) };
     let names: Vec<(String, Map)> =
         spec.iter().map(|(name, option)| (name.to_string(), option.as_map().cloned().unwrap_or_default())).collect();
-    // a null is given, but it is no value
+    // a null is given, but it is no value, unless one must be there
+    let has_default = |option: &Map| option.get("default").is_some_and(|default| !default.is_null());
     let mut values = Map::new();
     let mut nulls = Vec::new();
     for (name, option) in &names {
         let aliases = texts(option.get("aliases"));
         let value = std::iter::once(name).chain(&aliases).find_map(|name| given.get(name.as_str()));
         match value {
-            Some(value) if value.is_null() => nulls.push(name.as_str()),
+            Some(value) if value.is_null() && !is_true(option.get("required")) && !has_default(option) => {
+                nulls.push(name.as_str());
+            }
             Some(value) => {
                 values.insert(name.as_str().into(), value.clone());
             }
@@ -53,7 +56,6 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
     for set in sets("mutually_exclusive").iter().filter(|set| count(set, &values) > 1) {
         found.errors.push(format!("parameters are mutually exclusive: {}{within}", set.join("|")));
     }
-    let has_default = |option: &Map| option.get("default").is_some_and(|default| !default.is_null());
     let mut missing: Vec<&str> = names
         .iter()
         .filter(|(name, option)| {
@@ -91,7 +93,7 @@ fn check_level(spec: &Map, rules: &Map, given: &Map, path: &[String], found: &mu
             let kind = elements.to_text();
             let errors = items.iter().filter_map(|item| {
                 let reason = convert(&kind, item).err()?;
-                let given = item.type_name();
+                let given = class_of(item);
                 Some(format!(
                     "Elements value for option '{name}' is of type {given} and we were unable to convert to {kind}: {reason}{within}"
                 ))
@@ -203,13 +205,21 @@ fn is_true(value: Option<&Value>) -> bool {
 fn typed(name: &str, option: &Map, value: &Value) -> Result<Value, String> {
     let kind = option.get("type").map_or("str".into(), Value::to_text);
     convert(&kind, value).map_err(|reason| {
-        format!("argument '{name}' is of type {} and we were unable to convert to {kind}: {reason}", value.type_name())
+        format!("argument '{name}' is of type {} and we were unable to convert to {kind}: {reason}", class_of(value))
     })
+}
+
+/// The class of a value, as Python shows it.
+fn class_of(value: &Value) -> String {
+    format!("<class '{}'>", value.type_name())
 }
 
 /// The value as this type; else why it cannot be.
 fn convert(kind: &str, value: &Value) -> Result<Value, String> {
-    let refused = |article: &str| format!("\"{}\" cannot be converted to {article} {kind}", value.to_repr());
+    let refused = |article: &str| match kind {
+        "int" => format!("\"{}\" cannot be converted to an int", value.to_repr()),
+        _ => format!("{} cannot be converted to {article} {kind}", class_of(value)),
+    };
     let number = |text: &str| text.trim().parse::<f64>().ok();
     Ok(match (kind, value) {
         ("int", Value::Int(_) | Value::Big(_) | Value::Bool(_)) => value.clone(),
@@ -219,6 +229,7 @@ fn convert(kind: &str, value: &Value) -> Result<Value, String> {
         ("float", Value::Float(_) | Value::Int(_) | Value::Big(_)) => value.clone(),
         ("float", Value::Str(text)) => number(text.as_str()).map(Value::Float).ok_or_else(|| refused("a"))?,
         ("float", _) => return Err(refused("a")),
+        ("bool", Value::Null | Value::List(_) | Value::Map(_)) => return Err(refused("a")),
         ("bool", _) => Value::Bool(value.to_ansible_bool().ok_or_else(|| {
             format!(
                 "The value '{value}' is not a valid boolean. Valid booleans include: yes, on, true, t, y, 1, no, off, false, f, n, 0"
@@ -229,9 +240,11 @@ fn convert(kind: &str, value: &Value) -> Result<Value, String> {
         ("list", Value::Int(_) | Value::Float(_)) => Value::list(vec![value.to_text().into_owned().into()]),
         ("list", _) => return Err(refused("a")),
         ("dict", Value::Map(_)) => value.clone(),
-        ("dict", Value::Str(text)) => text_to_map(text.as_str()).ok_or_else(|| refused("a"))?,
+        ("dict", Value::Str(text)) => text_to_map(text.as_str())
+            .ok_or_else(|| "dictionary requested, could not parse JSON or key=value".to_owned())?,
         ("dict", _) => return Err(refused("a")),
         ("str" | "path", Value::Str(_)) => value.clone(),
+        ("str" | "path", Value::Null) => return Err("'None' is not a string and conversion is not allowed".to_owned()),
         ("str" | "path", other) => other.to_text().into_owned().into(),
         _ => value.clone(),
     })
@@ -278,7 +291,7 @@ mod tests {
                 "{queues: abc, mode: fast}",
                 &[
                     "missing required arguments: more, need",
-                    "argument 'queues' is of type str and we were unable to convert to int: \"'abc'\" cannot be converted to an int",
+                    "argument 'queues' is of type <class 'str'> and we were unable to convert to int: \"'abc'\" cannot be converted to an int",
                     "value of mode must be one of: slow, quick, got: fast",
                 ],
             ),
@@ -286,7 +299,7 @@ mod tests {
                 "{disks: {type: list, elements: dict, options: {name: {required: true}, size: {type: int}}}, ports: {type: list, elements: int}}",
                 "{disks: [{name: sda}, {nome: sdb}], ports: [1, x]}",
                 &[
-                    "Elements value for option 'ports' is of type str and we were unable to convert to int: \"'x'\" cannot be converted to an int",
+                    "Elements value for option 'ports' is of type <class 'str'> and we were unable to convert to int: \"'x'\" cannot be converted to an int",
                     "missing required arguments: name found in disks",
                     "disks.nome. Supported parameters include: name, size.",
                 ],

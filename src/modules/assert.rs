@@ -44,12 +44,12 @@ fn check(args: &Args, context: &Context) -> Result<Outcome, Failure> {
     for condition in args.get("that").and_then(Value::as_list).unwrap_or_default() {
         let holds = context.condition(condition).map_err(|error| {
             let doing = format!("the condition `{}` cannot be evaluated", condition.to_text());
-            Failure::from(error.context(&doing)).with("assertion", condition.clone())
+            Failure::from(error.context(&doing)).with("assertion", condition.clone().into_data())
         })?;
         if !holds {
             let message = message("fail_msg", "Assertion failed");
             let failure = Failure::new(message.to_text()).with("msg", message);
-            let failure = failure.with("evaluated_to", false).with("assertion", condition.clone());
+            let failure = failure.with("evaluated_to", false).with("assertion", condition.clone().into_data());
             return Err(if args.bool("quiet") { failure } else { failure.with(SHOWN_WHOLE, true) });
         }
     }

@@ -48,7 +48,6 @@ pub const MODULE: Module = Module {
         ("manage_dir", "as given"),
         ("path", "as given"),
         ("state", "as given"),
-        ("unique", "always false"),
         ("validate_certs", "as given"),
     ],
     action: Action::Module(|invocation| Box::pin(run(invocation))),
@@ -74,7 +73,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
     let old = text_of(&seen)?;
     let new = edit(&old, &own_keys, args.text("state") == "present", args.bool("exclusive"));
-    let mut outcome = Outcome::ok().with("keyfile", path.as_str()).with("unique", false);
+    let mut outcome = Outcome::ok().with("keyfile", path.as_str());
     let given = [
         "user",
         "key",

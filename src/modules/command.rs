@@ -2,10 +2,10 @@
 
 use crate::connect::shell::quote;
 use crate::host::Failure;
-use crate::value::Value;
+use crate::value::{Value, object};
 
 use super::background::{self, Work};
-use super::execution::{Execution, Kept, heading, kept_by_files, lines, timeless};
+use super::execution::{Execution, Kept, failed_with, heading, kept_by_files, lines, timeless};
 use super::shell_words::{expanded, split};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 
@@ -93,7 +93,10 @@ pub(super) fn standard_input(args: &Args) -> Option<Vec<u8>> {
 }
 
 fn plan(args: &Args) -> Result<Execution, Failure> {
-    let refuse = |message: &str| Failure::new(message).with("rc", 256);
+    let refuse = |message: &str| {
+        let nothing = timeless(object([("cmd", Value::Null), ("stdout", "".into()), ("stderr", "".into())]));
+        failed_with(Failure::new(message), nothing).with("rc", 256)
+    };
     let line = command_line(args)?;
     let words: Vec<String> = match args.get("argv").and_then(Value::as_list) {
         Some(_) if !line.trim().is_empty() => return Err(refuse("only command or argv can be given, not both")),
@@ -157,7 +160,6 @@ mod tests {
     use super::*;
     use crate::modules::args::validate;
     use crate::modules::testing::{Play, check_module, play, shells};
-    use crate::value::object;
 
     fn planned<const N: usize>(given: [(&str, Value); N]) -> Result<Execution, Failure> {
         plan(&validate(&MODULE, &object(given)).unwrap())

@@ -80,7 +80,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         let source = Source { content, name: None, shown: placement.dest.clone(), mode: 0o600 };
         expect_checksum(args.str("checksum"), &source)?;
         let outcome = install(&host, &args, &placement, source).await?;
-        return Ok(outcome.with("src", "dynamically generated"));
+        let written = outcome.result.contains_key("src");
+        return Ok(if written { outcome.with("src", "dynamically generated") } else { outcome });
     }
     let src = match args.str("src") {
         Some(src) if !src.is_empty() => src,
@@ -100,7 +101,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 }
 
 /// What opens encrypted sources; `None` if they are copied as they are.
-pub(super) fn keyring<'a>(args: &Args, context: &'a Context) -> Option<&'a Keyring> {
+pub fn keyring<'a>(args: &Args, context: &'a Context) -> Option<&'a Keyring> {
     args.bool("decrypt").then_some(&*context.keyring)
 }
 

@@ -130,7 +130,7 @@ fn content_is_text_or_becomes_json() {
     for (content, expected) in cases {
         let args = [("content", content), ("dest", text(&dest))];
         let outcome = world.exercise(&args, || assert_eq!(read(&dest), expected));
-        assert_eq!(outcome.differences[0].after_header, dest.to_str().unwrap());
+        assert_eq!(outcome.differences[0].after_header, dest.display().to_string());
     }
     let into_directory = [("content", "x".into()), ("dest", text(&world.host("")))];
     assert!(world.run(&into_directory).unwrap_err().message.contains("content with a dir"));

@@ -46,7 +46,7 @@ pub const MODULE: Module = Module {
     returns: &[
         ("jobs", "names of the jobs that are managed"),
         ("envs", "names of the variables"),
-        ("cron_file", "the file, if it was removed"),
+        ("cron_file", "the file, if one was given"),
         ("state", "as given, if the file was removed"),
         ("backup_file", "where the old crontab is kept, if it is"),
     ],
@@ -190,7 +190,7 @@ async fn in_file(host: &Host, args: &Args, wanted: &Wanted, file: &str, outcome:
     let manner = Manner { backup, validate: None, unsafe_writes: false };
     let content = differs(&old, &table, &new).then(|| new.text());
     let (outcome, written) = bring(host, &seen, content, &manner, outcome).await?;
-    let outcome = told(outcome, &new);
+    let outcome = told(outcome, &new).with("cron_file", args.text("cron_file"));
     Ok(match written.backup {
         Some(backup) => outcome.with("backup_file", backup),
         None => outcome,

@@ -32,6 +32,8 @@ fn show(args: &Args, settings: &Settings, context: &Context) -> Result<Outcome, 
         return Ok(Outcome { skipped: true, ..Outcome::ok() }.with("skipped_reason", "Verbosity threshold not met."));
     }
     match args.get("var") {
+        // what came from a host is shown, not evaluated
+        Some(Value::Str(text)) if !text.is_written() => Ok(Outcome::ok().with(text.as_str(), text.as_str())),
         Some(Value::Str(expression)) => {
             let expression = expression.as_str();
             let value = match context.expression(expression) {
@@ -66,11 +68,13 @@ mod tests {
     fn messages_and_variables_are_shown() {
         assert_eq!(shown([]), "{'msg': 'Hello world!'}");
         assert_eq!(shown([("msg", "a".into())]), "{'msg': 'a'}");
-        assert_eq!(shown([("var", "cores".into())]), "{'cores': 128}");
-        assert_eq!(shown([("var", "nodes[1]".into())]), "{'nodes[1]': 1}");
-        assert_eq!(shown([("var", "none_such".into())]), "{'none_such': 'VARIABLE IS NOT DEFINED!'}");
+        let written = Value::written;
+        assert_eq!(shown([("var", written("cores"))]), "{'cores': 128}");
+        assert_eq!(shown([("var", written("nodes[1]"))]), "{'nodes[1]': 1}");
+        assert_eq!(shown([("var", written("none_such"))]), "{'none_such': 'VARIABLE IS NOT DEFINED!'}");
+        assert_eq!(shown([("var", Value::from("cores"))]), "{'cores': 'cores'}");
         assert_eq!(shown([("var", Value::list(vec![1.into()]))]), "{\"<class 'list'>\": [1]}");
-        assert!(shown([("var", "cores +".into())]).starts_with("`var: cores +` cannot be evaluated"));
+        assert!(shown([("var", written("cores +"))]).starts_with("`var: cores +` cannot be evaluated"));
         assert_eq!(
             shown([("msg", "a".into()), ("verbosity", 1.into())]),
             "{'skipped_reason': 'Verbosity threshold not met.'}"

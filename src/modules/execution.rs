@@ -76,7 +76,16 @@ fn not_an_option(path: &str) -> String {
 
 /// The whole script: the program in a subshell of its own, with the host's uptime before and after it.
 /// Reading that small file costs no process, which `date` would.
-pub fn script(preparation: &str, code: &str) -> String {
+pub fn script(preparation: &str, code: &str, limit: Option<Duration>) -> String {
+    let code = match limit {
+        // what is left of it after the signal is killed
+        Some(limit) => format!(
+            "if command -v timeout >/dev/null 2>&1; then exec timeout -k 5 {} /bin/sh -c {}; fi\n{code}",
+            limit.as_secs().max(1),
+            quote(code)
+        ),
+        None => code.to_owned(),
+    };
     format!(
         "{preparation}{{ read -r trimtab_start trimtab_rest </proc/uptime; }} 2>/dev/null\n\
          (\n{code}\n)\n\
@@ -200,7 +209,7 @@ impl Execution {
 
     fn change(&self, preparation: &str, settings: &Settings) -> Change {
         let footprint = if settings.only_looks { Footprint::nothing() } else { Footprint::Everything };
-        let mut step = Step::new(script(preparation, &self.code));
+        let mut step = Step::new(script(preparation, &self.code, settings.time_limit));
         step.stdin.clone_from(&self.stdin);
         Change::uncertain(self.what(settings), footprint)
             .step(step)
@@ -360,7 +369,8 @@ mod tests {
     #[test]
     fn every_shell_gives_output_code_and_duration() {
         for shell in [&["dash"][..], &["bash"], &["busybox", "sh"]] {
-            let Some(response) = by_shell(shell, &script("", "echo out; echo err >&2; sleep 0.05; exit 3")) else {
+            let Some(response) = by_shell(shell, &script("", "echo out; echo err >&2; sleep 0.05; exit 3", None))
+            else {
                 continue;
             };
             let end = ended(&response);
@@ -372,9 +382,20 @@ mod tests {
                 &object([("chdir", "/no/such/directory".into())]),
             )
             .unwrap();
-            let end = ended(&by_shell(shell, &script(&preparation(&args, &settings).unwrap(), "echo ran")).unwrap());
+            let end =
+                ended(&by_shell(shell, &script(&preparation(&args, &settings).unwrap(), "echo ran", None)).unwrap());
             assert!(!end.entered && end.stdout.is_empty() && !end.stderr.is_empty(), "{shell:?}: {end:?}");
         }
+    }
+
+    #[test]
+    fn what_runs_too_long_is_ended() {
+        let begun = Instant::now();
+        let limit = Some(Duration::from_secs(1));
+        let Some(response) = by_shell(&["sh"], &script("", "echo begun; exec sleep 20", limit)) else { return };
+        let end = ended(&response);
+        assert_eq!((end.code, end.stdout.as_str()), (124, "begun\n"));
+        assert!(begun.elapsed() < Duration::from_secs(15));
     }
 
     #[test]
@@ -388,10 +409,10 @@ mod tests {
                     command: Value::Null,
                     program: Some(program.to_owned()),
                 };
-                let Some(response) = by_shell(shell, &script("", &format!("exec {program}"))) else { continue };
+                let Some(response) = by_shell(shell, &script("", &format!("exec {program}"), None)) else { continue };
                 assert_eq!(execution.not_started(&ended(&response)), Some(errno), "{shell:?}: {response:?}");
                 let response =
-                    by_shell(shell, &script("", &format!("sh -c 'exit {}'", response.code.unwrap()))).unwrap();
+                    by_shell(shell, &script("", &format!("sh -c 'exit {}'", response.code.unwrap()), None)).unwrap();
                 assert_eq!(execution.not_started(&ended(&response)), None, "{shell:?}: {response:?}");
             }
         }

@@ -1,6 +1,8 @@
 //! `ansible.builtin.fetch`: files of the hosts are copied to the controller.
 
 use std::fs;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::host::reads::{Attributes, FileContent, FileKind};
@@ -50,7 +52,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         }
         Ok(Outcome::ok().with("file", source.as_str()).with("msg", format!("{message}, ignored")))
     };
-    match there?.map(|there| there.kind) {
+    let there = there?;
+    // a transfer brings the mode; the content that another user reads does not
+    let mode = there.as_ref().filter(|_| !host.is_another_user()).map_or(0o666, |there| there.mode & 0o777 | 0o200);
+    match there.map(|there| there.kind) {
         None => return refuse("the remote file does not exist, not transferring"),
         Some(FileKind::Directory) => return refuse("remote file is a directory, fetch cannot work on directories"),
         Some(_) => {}
@@ -76,7 +81,11 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         .inverse(Inverse::Steps(Vec::new()));
     let applied = host.change(change).await?;
     if !applied.check {
-        write(&dest, &content)?;
+        // it was looked at ahead of its turn, when what is before may not have been written
+        if fs::read(&dest).is_ok_and(|old| old == content) {
+            return Ok(outcome.with("file", source.as_str()));
+        }
+        write(&dest, &content, mode)?;
         if args.bool("validate_checksum") {
             let written = fs::read(&dest).map(|written| sha1(&written)).unwrap_or_default();
             if written != checksum {
@@ -139,7 +148,7 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// Writes beside the file and renames, so that nobody sees half of it.
-fn write(dest: &Path, content: &[u8]) -> Result<(), Failure> {
+fn write(dest: &Path, content: &[u8], mode: u32) -> Result<(), Failure> {
     let refuse =
         |error: std::io::Error| Failure::new(format!("Failed to fetch the file to {}: {error}", dest.display()));
     let directory = dest.parent().unwrap_or(Path::new("/"));
@@ -147,7 +156,13 @@ fn write(dest: &Path, content: &[u8]) -> Result<(), Failure> {
     let mut name = dest.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let part = directory.join(name);
-    let written = fs::write(&part, content).and_then(|()| fs::rename(&part, dest));
+    let write = || -> std::io::Result<()> {
+        // the umask counts too
+        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(&part)?;
+        file.write_all(content)?;
+        fs::rename(&part, dest)
+    };
+    let written = write();
     written.map_err(|error| {
         // the error that counts is the first one
         let _ = fs::remove_file(&part);

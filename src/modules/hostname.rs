@@ -137,7 +137,7 @@ fn forth(name: &str, content: Option<&str>, manner: Manner) -> Step {
     match manner {
         Manner::File => step(format!(
             "{SET_NOW}if [ -d /run/systemd/system ] && command -v hostnamectl >/dev/null 2>&1; then \
-             hostnamectl --static set-hostname {name} && hostnamectl --transient set-hostname {name} || exit; \
+             hostnamectl --pretty --static set-hostname {name} && hostnamectl --transient set-hostname {name} || exit; \
              else printf '%s\\n' {name} >{AT_BOOT} && set_now {name} || exit; fi\n{read_back}"
         )),
         Manner::OldRedHat => {

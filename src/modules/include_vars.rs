@@ -54,7 +54,8 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 }
 
 fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
-    let files = match (args.str("file"), args.str("dir")) {
+    // written as free text it may end with a line break
+    let files = match (args.str("file").map(str::trim), args.str("dir")) {
         (Some(file), _) => {
             let found = context.search.find("vars", file).ok_or_else(|| {
                 Failure::new(format!("Could not find or access '{file}' on the Ansible Controller."))
@@ -63,7 +64,11 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
             vec![found]
         }
         (None, Some(directory)) => files_below(directory, args, context)?,
-        (None, None) => return Err(Failure::new("one of the following is required: file, dir")),
+        (None, None) => {
+            return Err(Failure::new(
+                "Could not find file on the Ansible Controller: one of the following is required: file, dir",
+            ));
+        }
     };
     let mut variables = Map::new();
     for file in &files {
@@ -81,6 +86,7 @@ fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
             }
         }
     }
+    super::set_fact::warn_of_reserved_names(&variables, context);
     let names: Vec<Value> = files.iter().map(|file| absolute(file).to_string_lossy().into_owned().into()).collect();
     Ok(Outcome::ok()
         .with("ansible_facts", variables.clone())

@@ -5,10 +5,13 @@
 //! Validation, documentation and completion all read the table.
 
 mod accounts;
+mod acl;
 mod add_host;
+mod alternatives;
 mod apt;
 mod apt_key;
 mod apt_repository;
+mod archive;
 pub mod args;
 pub mod argument_spec;
 mod assemble;
@@ -30,6 +33,10 @@ mod debconf;
 mod debug;
 mod dnf;
 mod dnf5;
+mod docker_client;
+mod docker_container;
+mod docker_image;
+mod docker_options;
 mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
@@ -37,15 +44,22 @@ mod execution;
 pub mod external;
 mod fail;
 #[cfg(test)]
+mod fake_programs;
+#[cfg(test)]
 mod fake_systemd;
 mod fetch;
 mod file;
 pub mod file_common;
+mod filesystem;
 mod find;
 mod firewall;
+mod firewalld;
 mod fstab;
+mod gem;
+mod get_url;
 mod getent;
 mod git;
+mod git_config;
 mod git_plan;
 mod group;
 mod group_by;
@@ -55,25 +69,48 @@ mod include_vars;
 mod ini_edit;
 mod ini_file;
 mod io_scheduler;
+mod iptables;
 mod irq_affinity;
 mod irqbalance;
 mod kernel_parameters;
 mod kernel_write;
 mod known_hosts;
 mod lineinfile;
+mod locale_gen;
+mod lvg;
+mod lvol;
 mod machine;
+mod make;
 mod modprobe;
 mod mount;
+mod mysql_client;
+mod mysql_db;
+mod mysql_info;
+mod mysql_privileges;
+mod mysql_query;
+mod mysql_replication;
+mod mysql_user;
+mod mysql_variables;
 mod network_device;
 mod nic_queues;
+mod npm;
+mod openssl_csr;
+mod openssl_dhparam;
+mod openssl_files;
+mod openssl_privatekey;
 pub mod outcome;
 mod package;
 mod package_common;
 mod package_facts;
 mod packet_steering;
 mod pam_limits;
+mod pamd;
+mod parted;
+mod patch;
 mod pause;
 mod ping;
+mod pip;
+mod pip_version;
 mod programs;
 mod raw;
 mod reboot;
@@ -83,6 +120,7 @@ mod rpm_key;
 mod script;
 mod seboolean;
 mod selinux;
+mod seport;
 mod service;
 mod service_cpus;
 mod service_facts;
@@ -93,6 +131,8 @@ mod shell;
 mod shell_words;
 mod slurp;
 pub mod stat;
+mod storage_look;
+mod synchronize;
 mod sysctl;
 mod systemd_service;
 mod sysv;
@@ -102,19 +142,25 @@ mod template;
 #[cfg(test)]
 pub(crate) mod testing;
 mod timezone;
+mod unarchive;
 mod unit;
+mod uri;
+mod uri_body;
 mod user;
 mod user_key;
 mod user_plan;
 mod validate_argument_spec;
 mod wait_for;
 mod wait_for_connection;
+pub(crate) mod web;
+mod x509_certificate;
 mod yum;
 mod yum_repository;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 pub use args::{Arg, Args, Rule, Type};
 pub use outcome::{Effect, Outcome};
@@ -125,10 +171,13 @@ use crate::template::Context;
 /// All modules, by name.
 #[rustfmt::skip]
 pub const MODULES: &[&Module] = &[
+    &acl::MODULE,
     &add_host::MODULE,
+    &alternatives::MODULE,
     &apt::MODULE,
     &apt_key::MODULE,
     &apt_repository::MODULE,
+    &archive::MODULE,
     &assemble::MODULE,
     &assert::MODULE,
     &async_status::MODULE,
@@ -145,6 +194,8 @@ pub const MODULES: &[&Module] = &[
     &debug::MODULE,
     &dnf5::MODULE,
     &dnf::MODULE,
+    &docker_container::MODULE,
+    &docker_image::MODULE,
     &dpkg_selections::MODULE,
     &engine_actions::IMPORT_ROLE,
     &engine_actions::IMPORT_TASKS,
@@ -155,30 +206,54 @@ pub const MODULES: &[&Module] = &[
     &fail::MODULE,
     &fetch::MODULE,
     &file::MODULE,
+    &filesystem::MODULE,
     &find::MODULE,
     &firewall::MODULE,
+    &firewalld::MODULE,
+    &gem::MODULE,
+    &get_url::MODULE,
     &getent::MODULE,
     &git::MODULE,
+    &git_config::MODULE,
     &group::MODULE,
     &group_by::MODULE,
     &hostname::MODULE,
     &include_vars::MODULE,
     &ini_file::MODULE,
     &io_scheduler::MODULE,
+    &iptables::MODULE,
     &irq_affinity::MODULE,
     &irqbalance::MODULE,
     &kernel_parameters::MODULE,
     &known_hosts::MODULE,
     &lineinfile::MODULE,
+    &locale_gen::MODULE,
+    &lvg::MODULE,
+    &lvol::MODULE,
+    &make::MODULE,
     &modprobe::MODULE,
     &mount::MODULE,
+    &mysql_db::MODULE,
+    &mysql_info::MODULE,
+    &mysql_query::MODULE,
+    &mysql_replication::MODULE,
+    &mysql_user::MODULE,
+    &mysql_variables::MODULE,
     &nic_queues::MODULE,
+    &npm::MODULE,
+    &openssl_csr::MODULE,
+    &openssl_dhparam::MODULE,
+    &openssl_privatekey::MODULE,
     &package::MODULE,
     &package_facts::MODULE,
     &packet_steering::MODULE,
     &pam_limits::MODULE,
+    &pamd::MODULE,
+    &parted::MODULE,
+    &patch::MODULE,
     &pause::MODULE,
     &ping::MODULE,
+    &pip::MODULE,
     &raw::MODULE,
     &reboot::MODULE,
     &recorded_changes::MODULE,
@@ -187,6 +262,7 @@ pub const MODULES: &[&Module] = &[
     &script::MODULE,
     &seboolean::MODULE,
     &selinux::MODULE,
+    &seport::MODULE,
     &service::MODULE,
     &service_cpus::MODULE,
     &service_facts::MODULE,
@@ -196,15 +272,19 @@ pub const MODULES: &[&Module] = &[
     &shell::MODULE,
     &slurp::MODULE,
     &stat::MODULE,
+    &synchronize::MODULE,
     &sysctl::MODULE,
     &systemd_service::MODULE,
     &tempfile::MODULE,
     &template::MODULE,
     &timezone::MODULE,
+    &unarchive::MODULE,
+    &uri::MODULE,
     &user::MODULE,
     &validate_argument_spec::MODULE,
     &wait_for::MODULE,
     &wait_for_connection::MODULE,
+    &x509_certificate::MODULE,
     &yum::MODULE,
     &yum_repository::MODULE,
 ];
@@ -299,10 +379,14 @@ pub struct Settings {
     pub only_looks: bool,
     /// `async` with `poll: 0`: the work is started in the background, and killed after this time.
     pub background: Option<std::time::Duration>,
+    /// `timeout`: commands that run longer are ended.
+    pub time_limit: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
     /// The file of a module that is none of [`MODULES`].
     pub external: Option<std::path::PathBuf>,
+    /// How the host is reached, for modules that reach it by a program of the controller.
+    pub target: Option<Arc<crate::connect::Target>>,
     /// Changes that this run takes back or makes again.
     pub records: Option<Arc<recorded_changes::Records>>,
 }
@@ -332,14 +416,18 @@ pub fn find(name: &str) -> Option<&'static Module> {
 }
 
 fn find_as_named(name: &str) -> Option<&'static Module> {
-    let bare = name.strip_prefix("ansible.legacy.").unwrap_or(name);
-    MODULES.iter().copied().find(|module| {
-        module.name == bare
-            || module.aliases.contains(&bare)
-            || (!bare.contains('.')
-                && (module.bare_name() == bare
-                    || module.aliases.iter().any(|alias| alias.rsplit('.').next() == Some(bare))))
-    })
+    /// All names of all modules, with their collections and without; of equal ones the first module's counts.
+    static BY_NAME: LazyLock<HashMap<&'static str, &'static Module>> = LazyLock::new(|| {
+        let mut by_name = HashMap::new();
+        for module in MODULES {
+            for name in std::iter::once(module.name).chain(module.aliases.iter().copied()) {
+                by_name.entry(name).or_insert(*module);
+                by_name.entry(name.rsplit('.').next().unwrap_or(name)).or_insert(*module);
+            }
+        }
+        by_name
+    });
+    BY_NAME.get(name.strip_prefix("ansible.legacy.").unwrap_or(name)).copied()
 }
 
 /// The modules that do their work on the controller alone, without a question to the host.

@@ -3,12 +3,14 @@
 use std::collections::HashMap;
 
 use futures_util::future::try_join_all;
+use indexmap::IndexMap;
 
+use crate::connect::shell::Response;
 use crate::host::reads::Asked;
-use crate::host::{Change, Failure, Host, RecordedChange, Standing};
+use crate::host::{Change, Failure, Footprint, Host, Query, RecordedChange, Standing};
 use crate::value::Value;
 
-use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
+use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "trimtab.recorded_changes",
@@ -19,6 +21,13 @@ pub const MODULE: Module = Module {
         Arg::new("direction", Type::Str, "`back` takes changes back, `forward` makes them")
             .choices(&["back", "forward"])
             .required(),
+        Arg::new(
+            "verify",
+            Type::Bool,
+            "Change nothing; fail unless the host is as it was when the steps were recorded",
+        )
+        .default("false"),
+        Arg::new("steps", Type::List, "The steps that `verify` looks at"),
         Arg::new("force", Type::Bool, "Go on where the host is neither as it was before the change nor as after it")
             .default("false"),
     ],
@@ -36,7 +45,24 @@ pub const MODULE: Module = Module {
 /// Recorded changes by host and step, in the order in which they are to be worked on.
 #[derive(Debug, Default)]
 pub struct Records {
-    pub changes: HashMap<(String, i64), Vec<RecordedChange>>,
+    changes: HashMap<(String, i64), Vec<RecordedChange>>,
+}
+
+impl Records {
+    /// The records of steps: each has the numbers of its changes by host.
+    pub fn new<'a>(
+        steps: impl IntoIterator<Item = &'a IndexMap<String, Vec<i64>>>,
+        mut changes: HashMap<i64, RecordedChange>,
+    ) -> Records {
+        let mut records = Records::default();
+        for (step, hosts) in (0..).zip(steps) {
+            for (host, numbers) in hosts {
+                let of_host = numbers.iter().filter_map(|number| changes.remove(number)).collect();
+                records.changes.insert((host.clone(), step), of_host);
+            }
+        }
+        records
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -81,6 +107,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         return Err(Failure::new("only `trimtab undo` and `trimtab apply` have recorded changes"));
     };
     let direction = if args.str("direction") == Some("back") { Direction::Back } else { Direction::Forward };
+    if args.bool("verify") {
+        return verify(&args, &host, records).await;
+    }
     let step = args.int("step").unwrap_or_default();
     let Some(changes) = records.changes.get(&(host.name().to_owned(), step)) else {
         return Ok(Outcome::skipped("nothing of this task was recorded for this host"));
@@ -97,7 +126,14 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
                 let (certain, what) = (change.certain, change.what.clone());
                 let applied = host.change(*change).await?;
                 if !certain && let Some(failed) = applied.responses.iter().find(|response| !response.success()) {
-                    return Err(Failure::new(format!("{what}: {}", failed.error_text().trim())));
+                    let code = failed.code.unwrap_or(-1);
+                    let said = failed.error_text();
+                    let why = if said.trim().is_empty() {
+                        format!("failed with exit code {code}")
+                    } else {
+                        said.trim().to_owned()
+                    };
+                    return Err(Failure::new(format!("{what}: {why}")).with("rc", i64::from(code)));
                 }
                 made.push(Value::from(recorded.number));
             }
@@ -124,15 +160,54 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     }
 }
 
+/// Fails unless the host is as it was before the first of these changes.
+async fn verify(args: &Args, host: &Host, records: &Records) -> Result<Outcome, Failure> {
+    let steps = args.list("steps");
+    let steps = steps.iter().filter_map(|step| step.trim().parse::<i64>().ok());
+    let changes: Vec<&RecordedChange> =
+        steps.filter_map(|step| records.changes.get(&(host.name().to_owned(), step))).flatten().collect();
+    let expected = expectations(&changes);
+    let now = try_join_all(expected.iter().map(|(query, _)| host.read(Asked((*query).clone())))).await?;
+    for ((query, before), now) in expected.iter().zip(&now) {
+        if !query.agrees(before, now) {
+            let message = format!(
+                "it is no longer as it was planned: {query}: expected {}, found {}; nothing was changed",
+                query.brief(before),
+                query.brief(now)
+            );
+            return Err(Failure::new(message));
+        }
+    }
+    Ok(if changes.is_empty() { Outcome::skipped("nothing was planned for this host") } else { Outcome::ok() })
+}
+
+/// What questions were answered before the first change that has to do with them.
+fn expectations<'a>(changes: &[&'a RecordedChange]) -> Vec<(&'a Query, &'a Response)> {
+    let mut expected: Vec<(&Query, &Response)> = Vec::new();
+    let mut touched: Vec<&Footprint> = Vec::new();
+    for change in changes {
+        for seen in &change.observations {
+            let is_later = touched.iter().any(|footprint| footprint.touches(&seen.query.footprint()));
+            if let Some(before) = &seen.before
+                && !is_later
+            {
+                expected.push((&seen.query, before));
+            }
+        }
+        touched.push(&change.footprint);
+    }
+    expected
+}
+
 /// What the host answers now to the questions of a recorded change.
-async fn look(host: &Host, recorded: &RecordedChange) -> Result<Vec<crate::connect::shell::Response>, Failure> {
+async fn look(host: &Host, recorded: &RecordedChange) -> Result<Vec<Response>, Failure> {
     try_join_all(recorded.observations.iter().map(|seen| host.read(Asked(seen.query.clone())))).await
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::{Footprint, Inverse, Step};
+    use crate::host::{Inverse, Observation, Step};
 
     fn recorded(known: bool) -> RecordedChange {
         RecordedChange {
@@ -171,6 +246,19 @@ mod tests {
             };
             assert!(told.contains(expected), "{standing:?}: {told}");
         }
+    }
+
+    #[test]
+    fn a_plan_expects_what_was_there_before_its_first_change() {
+        let seen = |before: &str| Observation {
+            query: Query::Content("/etc/a".into()),
+            before: Some(Response::output(before)),
+            after: Response::output("x"),
+        };
+        let first = RecordedChange { observations: vec![seen("old")], ..recorded(true) };
+        let second = RecordedChange { observations: vec![seen("x")], ..recorded(true) };
+        let expected = expectations(&[&first, &second]);
+        assert_eq!(expected, [(&Query::Content("/etc/a".into()), &Response::output("old"))]);
     }
 
     #[test]

@@ -22,11 +22,15 @@ pub const MODULE: Module = Module {
     action: Action::Module(|invocation| Box::pin(run(invocation))),
 };
 
-/// Prints what systemd knows, in three parts; else what sysvinit (two forms) or OpenRC know.
+/// Prints what systemd knows, in four parts: units, unit files, and the states of the latter in their order; else what sysvinit (two forms) or OpenRC know.
 const LISTING: &str = "if [ -d /run/systemd/system ] && command -v systemctl >/dev/null 2>&1; then\n\
      echo systemd; printf '\\036'\n\
      systemctl list-units --no-pager --no-legend --type service --all --plain; printf '\\036'\n\
-     systemctl list-unit-files --no-pager --no-legend --type service --all; printf '\\036'\n\
+     trimtab_files=$(systemctl list-unit-files --no-pager --no-legend --type service --all)\n\
+     printf '%s\\036' \"$trimtab_files\"\n\
+     trimtab_names=$(printf '%s\\n' \"$trimtab_files\" | while read -r name rest; do\n\
+     case $name in *@.service) ;; *.service) echo \"$name\" ;; esac; done)\n\
+     [ -z \"$trimtab_names\" ] || systemctl show --no-pager --property=ActiveState -- $trimtab_names; printf '\\036'\n\
      elif command -v rc-status >/dev/null 2>&1; then\n\
      echo openrc; printf '\\036'; rc-status -a -s -m 2>&1 | grep '^ ' | tr -d '[]'; printf '\\036'\n\
      rc-update show -v 2>&1 | grep '|'; printf '\\036'\n\
@@ -43,9 +47,9 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     // services come and go by themselves, and any script may ask anything
     let read = Script { text: format!("{SYSTEM_PATH}{LISTING}"), footprint: Footprint::Of(vec![Subject::Units]) };
     let answer = host.read(read).await?;
-    let parts = parts(&answer, 4);
+    let parts = parts(&answer, 5);
     let services = match parts[0].trim() {
-        "systemd" => systemd(&parts[1], &parts[2]),
+        "systemd" => systemd(&parts[1], &parts[2], &parts[3]),
         "openrc" => openrc(&parts[1], &parts[2]),
         "chkconfig" => chkconfig(&parts[1], &parts[2]),
         "sysv" => sysv(&parts[1]),
@@ -69,8 +73,9 @@ fn service(name: &str, state: &str, status: &str, source: &str) -> Map {
     object([("name", name.into()), ("state", state.into()), ("status", status.into()), ("source", source.into())])
 }
 
-/// Units first, then unit files for the status of those that can be enabled.
-fn systemd(units: &str, files: &str) -> Services {
+/// Units first, then unit files for the status of those that can be enabled. A file whose unit is not loaded may be the
+/// other name of one that is; a template, which has no state, is `unknown`.
+fn systemd(units: &str, files: &str, states: &str) -> Services {
     const BAD: [&str; 3] = ["not-found", "masked", "failed"];
     let mut services = Services::new();
     for line in units.lines() {
@@ -80,12 +85,15 @@ fn systemd(units: &str, files: &str) -> Services {
         let state = if fields[3] == "running" { "running" } else { "stopped" };
         services.insert((*name).to_owned(), service(name, state, bad.unwrap_or(fields[2]), "systemd"));
     }
+    let mut states = states.lines().filter_map(|line| line.strip_prefix("ActiveState="));
     for line in files.lines() {
         let mut fields = line.split_whitespace();
         let (Some(name), Some(status)) = (fields.next(), fields.next()) else { continue };
         if !name.contains(".service") {
             continue;
         }
+        let is_asked = name.ends_with(".service") && !name.ends_with("@.service");
+        let state = if is_asked { states.next().unwrap_or("unknown") } else { "unknown" };
         match services.get_mut(name) {
             Some(known) => {
                 let is_bad = known.get("status").and_then(Value::as_str).is_some_and(|status| BAD.contains(&status));
@@ -93,9 +101,8 @@ fn systemd(units: &str, files: &str) -> Services {
                     known.insert("status".into(), status.into());
                 }
             }
-            // a file whose unit is not loaded does not run
             None => {
-                services.insert(name.to_owned(), service(name, "inactive", status, "systemd"));
+                services.insert(name.to_owned(), service(name, state, status, "systemd"));
             }
         }
     }
@@ -175,15 +182,19 @@ mod tests {
                      ● bad.service loaded failed failed It broke\n\
                      gone.service not-found inactive dead gone.service\n\
                      once.service loaded active exited Once\n";
-        let files = "sshd.service enabled enabled\nother.service disabled disabled\ngone.service masked\n";
+        let files = "sshd.service enabled enabled\nother.service disabled disabled\nuser@.service static -\n\
+                     gone.service masked\nalias.service alias -\n";
+        let states = "ActiveState=active\n\nActiveState=inactive\n\nActiveState=inactive\n\nActiveState=active\n";
         assert_eq!(
-            shown(&systemd(units, files)),
+            shown(&systemd(units, files, states)),
             [
                 "sshd.service running enabled systemd",
                 "bad.service stopped failed systemd",
                 "gone.service stopped not-found systemd",
                 "once.service stopped active systemd",
                 "other.service inactive disabled systemd",
+                "user@.service unknown static systemd",
+                "alias.service active alias systemd",
             ]
         );
         let listing = "crond  0:off 1:off 2:on 3:on 4:on 5:on 6:off\nold 0:off 1:off 2:off 3:off 4:off 5:off 6:off\nxinetd based:\n";

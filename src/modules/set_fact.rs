@@ -1,6 +1,7 @@
 //! ansible.builtin.set_fact: sets variables of the host.
 
 use crate::host::Failure;
+use crate::template::{Context, reserved_name};
 use crate::value::{Map, Value};
 
 use super::args::ANY_NAME;
@@ -29,9 +30,15 @@ const ARGS: &[Arg] = &[
 async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let variables = invocation.args.others(ARGS);
     check(&variables)?;
+    warn_of_reserved_names(&variables, &invocation.context);
     let variables: Map = variables.into_iter().map(|(name, value)| (name, boolean_of(value))).collect();
     let cacheable = invocation.args.bool("cacheable");
     Ok(Outcome::ok().with("ansible_facts", variables.clone()).effect(Effect::SetFacts { variables, cacheable }))
+}
+
+/// Warns of variables that hide functions of templates.
+pub(super) fn warn_of_reserved_names(variables: &Map, context: &Context) {
+    variables.keys().filter_map(|name| reserved_name(name.as_str()?)).for_each(|warning| context.warnings.add(warning));
 }
 
 fn check(variables: &Map) -> Result<(), Failure> {

@@ -3,7 +3,7 @@
 use crate::host::{Change, Failure, Footprint, Inverse, Step, Subject};
 
 use super::unit::{self, Wanted};
-use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
+use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
 
 pub const MODULE: Module = Module {
     name: "ansible.builtin.systemd_service",
@@ -20,7 +20,7 @@ pub const MODULE: Module = Module {
         NO_BLOCK,
         FORCE,
     ],
-    rules: &[Rule::RequiredOneOf(&["state", "enabled", "masked", "daemon_reload", "daemon_reexec"])],
+    rules: &[],
     free_form: FreeForm::No,
     check_mode: Support::Full,
     diff: Support::Full,

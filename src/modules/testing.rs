@@ -67,7 +67,12 @@ pub fn play_in(module: &'static Module, args: &[(&str, Value)], play: &Play, con
         let port = Port::new("test");
         let identity = Arc::new(Identity::default());
         let host = Host::new(Arc::clone(&port), SlotId(1), identity, play.check);
-        let settings = Arc::new(Settings { check: play.check, diff: true, ..Settings::default() });
+        let settings = Arc::new(Settings {
+            check: play.check,
+            diff: true,
+            target: Some(Arc::new(local())),
+            ..Settings::default()
+        });
         let future = run(Invocation { args, host, context, settings });
         drive(future, &port, play).await
     })

@@ -24,7 +24,7 @@ use super::{Item, Play, Role, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
 use crate::modules::{Action, EngineAction, FreeForm, Module, args, background, external};
 use crate::source::Place;
-use crate::template::{Kind, SearchPath, check_syntax, filter_exists, filters_used, lookup_names};
+use crate::template::{Kind, NameKind, SearchPath, check_syntax, lookup_names, names_used};
 use crate::value::{Map, Value};
 use follow::Thorough;
 pub use missing::{Lack, Missing};
@@ -60,6 +60,8 @@ struct Check<'a> {
     warnings: Vec<Error>,
     /// Unknown modules that may never be reached.
     doubtful: IndexMap<String, Doubtful>,
+    /// The same of filters, tests and lookups.
+    doubtful_names: IndexMap<(NameKind, String), (Error, usize)>,
     /// Set if all is to be found, not only what stops a run.
     thorough: Option<Thorough>,
 }
@@ -91,14 +93,18 @@ impl<'a> Check<'a> {
             errors: Vec::new(),
             warnings: Vec::new(),
             doubtful: IndexMap::new(),
+            doubtful_names: IndexMap::new(),
             thorough: None,
         }
     }
 
-    /// Makes warnings of the unknown modules that may never be reached.
+    /// Makes warnings of what is not there and may never be reached.
     fn tell_doubtful(&mut self) {
-        for (name, Doubtful { place, count, refused }) in std::mem::take(&mut self.doubtful) {
-            let error = refused.into_iter().fold(unknown_module(&name, &place), Error::hint);
+        let modules = std::mem::take(&mut self.doubtful).into_iter();
+        let modules = modules.map(|(name, Doubtful { place, count, refused })| {
+            (refused.into_iter().fold(unknown_module(&name, &place), Error::hint), count)
+        });
+        for (error, count) in modules.chain(std::mem::take(&mut self.doubtful_names).into_values()) {
             let more = if count > 1 { format!("it is used {count} times; ") } else { String::new() };
             self.warnings.push(error.hint(format!("{more}the task fails if it is reached")));
         }
@@ -234,27 +240,24 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Filters that only a plugin in Python has: what their file is, and what can take its place.
-    fn filters(&mut self, text: &str, kind: Kind, place: &Place, reach: Reach) {
-        let (names, certain) = filters_used(text, kind);
-        for name in names.iter().filter(|name| !filter_exists(name)) {
-            let bare = name.rsplit('.').next().unwrap_or(name);
-            if self.search.filter(bare).is_some() {
+    /// Filters, tests and lookups that there are not.
+    fn names(&mut self, text: &str, kind: Kind, place: &Place, reach: Reach) {
+        for used in names_used(text, kind) {
+            if names::is_there(&used, &self.search) {
                 continue;
             }
-            let Some(plugin) = plugin_of(bare, &self.search) else { continue };
-            let error = Error::input(format!("the filter `{name}` is in `{}`, and plugins in Python cannot run", plugin.display()))
-                .at(place)
-                .hint(format!(
-                    "write it as a macro: `{{% macro {bare}(value) %}}…{{% endmacro %}}` in `filters/{bare}.j2` beside the playbook or in the role"
-                ));
-            self.judge(if certain { reach } else { Reach::Possible }, error);
+            let error = names::unknown(&used, &self.search, &names::place_within(place, text, &used));
+            if used.certain && reach == Reach::Certain {
+                self.error(error);
+            } else {
+                self.doubtful_names.entry((used.kind, used.name)).or_insert((error, 0)).1 += 1;
+            }
         }
     }
 
     fn condition(&mut self, condition: &Written, reach: Reach) {
         if let Some(text) = condition.value.as_str() {
-            self.filters(text, Kind::Expression, &condition.place, reach);
+            self.names(text, Kind::Expression, &condition.place, reach);
         }
         if let Some(text) = condition.value.as_str()
             && let Err(error) = check_syntax(text, Kind::Expression)
@@ -268,7 +271,7 @@ impl<'a> Check<'a> {
     fn text(&mut self, value: &Value, place: &Place, reach: Reach) {
         match value {
             Value::Str(text) if text.is_template() => {
-                self.filters(text.as_str(), Kind::Template, place, reach);
+                self.names(text.as_str(), Kind::Template, place, reach);
                 if let Err(error) = check_syntax(text.as_str(), Kind::Template) {
                     let message = format!("`{}` is no template: {}", text.as_str().trim(), error.message());
                     self.judge(reach, Error::parse(message).at(place));

@@ -176,7 +176,9 @@ impl Loader<'_> {
 
     /// An old `include` is static where nothing about it is known only later.
     pub fn is_static_include(&self, draft: &Draft) -> bool {
+        let says_dynamic = draft.node.get("static").and_then(|node| node.value()?.to_ansible_bool()) == Some(false);
         !self.dynamic
+            && !says_dynamic
             && draft.fields.looping.is_none()
             && draft.args.text("file").is_some_and(|file| !has_template_marks(file))
     }

@@ -213,6 +213,14 @@ const OLD_NAMES: &[(&str, &str)] = &[
     ("su", "become: true` with `become_method: su"),
     ("su_user", "become_user"),
     ("always_run", "check_mode: false"),
+    ("static", "import_tasks` or `include_tasks"),
+    ("only_if", "when"),
+    ("first_available_file", "with_first_found"),
+    ("async_val", "async"),
+    ("become_pass", "ansible_become_password` among the variables, or `--ask-become-pass"),
+    ("sudo_pass", "ansible_become_password` among the variables, or `--ask-become-pass"),
+    ("su_pass", "ansible_become_password` among the variables, or `--ask-become-pass"),
+    ("accelerate", "connection: ssh"),
 ];
 
 /// The keyword of this name, if it may stand there.

@@ -1,6 +1,6 @@
 //! What loading needs everywhere: options, files read once, values of nodes, and the errors found so far.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +27,10 @@ pub struct LoadOptions {
     pub library: Vec<PathBuf>,
     /// Directories that hold `ansible_collections`, after `collections/` beside the playbook.
     pub collections_path: Vec<PathBuf>,
+    /// Keywords of plays that do not have them.
+    pub play_defaults: Arc<Vec<(&'static str, Value)>>,
+    /// Whether roles keep their variables to themselves where `public` does not say it; `None`: those that are included do.
+    pub private_role_vars: Option<bool>,
     /// Names of imported files and roles may use these.
     pub extra_vars: Arc<Map>,
     /// Opens encrypted files; encrypted values within others stay sealed.
@@ -45,6 +49,14 @@ impl fmt::Debug for LoadOptions {
 }
 
 impl LoadOptions {
+    /// Says something that is the same at many places at the first of them alone.
+    pub(super) fn warn_once(&self, warning: Error) {
+        if !self.cache.said_once.lock().unwrap_or_else(PoisonError::into_inner).insert(warning.message().to_owned()) {
+            return;
+        }
+        self.warn(warning);
+    }
+
     pub(super) fn warn(&self, warning: Error) {
         lock(&self.warnings).push(warning);
     }
@@ -54,6 +66,8 @@ impl LoadOptions {
 #[derive(Default)]
 pub struct Cache {
     documents: Mutex<HashMap<PathBuf, Arc<Document>>>,
+    /// Warnings that are said once.
+    said_once: Mutex<HashSet<String>>,
     pub(super) included: Mutex<IndexMap<String, Arc<Included>>>,
 }
 

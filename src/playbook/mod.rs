@@ -208,6 +208,8 @@ pub struct LoopControl {
 /// tags, environments and variables of all levels add up. All unrendered.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
+    /// What is around, for keywords whose value is omitted.
+    pub around: Option<Arc<Settings>>,
     /// All must be true; outermost first.
     pub when: Vec<Written>,
     pub tags: Vec<Written>,
@@ -270,6 +272,8 @@ pub struct Role {
     /// The roles that it depends on directly, in order.
     pub dependencies: Vec<Arc<Role>>,
     pub allow_duplicates: bool,
+    /// True if include_role or import_role brought it.
+    pub is_included: bool,
     /// True if its variables stay visible to later tasks of the play (`roles:`, import_role, `public: true`).
     pub public: bool,
     /// Equal for two uses that are the same to Ansible (same role, parameters, conditions and tags): unless it allows

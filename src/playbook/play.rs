@@ -245,7 +245,9 @@ impl Loader<'_> {
         let mut vars = own.task_vars.take().as_deref().cloned().unwrap_or_default();
         vars.extend(imported.vars.clone());
         play.vars = Arc::new(vars);
-        play.settings = Arc::new(own.below(&imported.settings, Level::Apart));
+        let mut settings = own.below(&imported.settings, Level::Apart);
+        self.fill_with_defaults(&mut play, &mut settings);
+        play.settings = Arc::new(settings);
         self.play_vars = vec![Arc::clone(&play.vars)];
         self.play_vars_files = play.vars_files.clone();
         self.imported_roles.clear();
@@ -277,6 +279,25 @@ impl Loader<'_> {
         play.handlers = Arc::new(handlers);
         play.roles.append(&mut self.imported_roles);
         Some(play)
+    }
+
+    /// What the settings say of plays in general.
+    fn fill_with_defaults(&self, play: &mut Play, settings: &mut Settings) {
+        for (name, value) in self.options.play_defaults.iter() {
+            let slot = match *name {
+                "any_errors_fatal" => &mut settings.any_errors_fatal,
+                "no_log" => &mut settings.no_log,
+                "timeout" => &mut settings.timeout,
+                "port" => &mut settings.port,
+                "become_exe" => &mut settings.become_exe,
+                "become_flags" => &mut settings.become_flags,
+                "gather_subset" => &mut play.gather_subset,
+                "gather_timeout" => &mut play.gather_timeout,
+                "fact_path" => &mut play.fact_path,
+                _ => continue,
+            };
+            slot.get_or_insert_with(|| Written { value: value.clone(), place: play.place.clone() });
+        }
     }
 
     fn take_play_keyword(&mut self, play: &mut Play, name: &str, node: &Node) {
@@ -361,7 +382,7 @@ impl Loader<'_> {
                 continue;
             };
             if !is_variable_name(name) {
-                self.error(invalid_variable_name(entry.get("name").unwrap_or(entry)));
+                self.error(invalid_variable_name(entry.get("name").unwrap_or(entry), "vars_prompt"));
             }
             let flag = |key: &str, default: bool| {
                 entry.get(key).and_then(Node::value).and_then(Value::to_ansible_bool).unwrap_or(default)

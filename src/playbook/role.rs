@@ -186,8 +186,9 @@ impl Loader<'_> {
             params: Arc::new(params),
             parents,
             dependencies: Vec::new(),
+            is_included: is_include,
             allow_duplicates: if is_include { from.allow_duplicates } else { meta.allow_duplicates },
-            public: from.public.unwrap_or(is_static),
+            public: from.public.unwrap_or(self.options.private_role_vars.map_or(is_static, |private| !private)),
             identity,
             argument_specs: specs.map(Arc::new),
         };

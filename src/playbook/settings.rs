@@ -6,6 +6,7 @@ use super::keywords::{self, On};
 use super::load::Loader;
 use super::{Settings, Written};
 use crate::error::Error;
+use crate::template::reserved_name;
 use crate::value::{Map, Value};
 use crate::yaml::Node;
 
@@ -19,6 +20,23 @@ pub(super) enum Level {
     /// A play or a role: its variables have levels of their own.
     Apart,
 }
+
+/// The keywords that fall back to what is around them where they are omitted.
+const OMITTABLE: &[&str] = &[
+    "become",
+    "become_user",
+    "become_method",
+    "become_exe",
+    "become_flags",
+    "connection",
+    "remote_user",
+    "port",
+    "check_mode",
+    "diff",
+    "no_log",
+    "ignore_errors",
+    "ignore_unreachable",
+];
 
 impl Loader<'_> {
     /// Takes a keyword that is inherited into `settings`; false if it is not one of them. The value's type is checked
@@ -106,9 +124,12 @@ impl Loader<'_> {
             for (key, value) in entries {
                 match key.as_str() {
                     Some(name) if is_variable_name(name) => {
+                        if let Some(warning) = reserved_name(name) {
+                            self.options.warn(Error::input(warning));
+                        }
                         variables.insert(Value::from(name), self.value(value));
                     }
-                    _ => self.error(invalid_variable_name(key)),
+                    _ => self.error(invalid_variable_name(key, "vars")),
                 }
             }
         }
@@ -132,19 +153,53 @@ pub(super) fn is_variable_name(name: &str) -> bool {
     name.chars().all(is_word) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-pub(super) fn invalid_variable_name(key: &Node) -> Error {
+/// The error of a name in `keyword` that no variable can have; it begins as Ansible's does.
+pub(super) fn invalid_variable_name(key: &Node, keyword: &str) -> Error {
     let name = key.value().map(|value| value.to_text().into_owned()).unwrap_or_default();
-    Error::parse(format!("`{name}` cannot be the name of a variable"))
+    Error::parse(format!("Invalid variable name in '{keyword}' specified: '{name}'"))
         .at(&key.place)
         .hint("names consist of letters, digits and `_`, and do not begin with a digit")
 }
 
 impl Settings {
+    /// An inherited keyword that has one value.
+    pub fn keyword(&self, name: &str) -> Option<&Written> {
+        let slot = match name {
+            "become" => &self.become_,
+            "become_user" => &self.become_user,
+            "become_method" => &self.become_method,
+            "become_exe" => &self.become_exe,
+            "become_flags" => &self.become_flags,
+            "connection" => &self.connection,
+            "remote_user" => &self.remote_user,
+            "port" => &self.port,
+            "check_mode" => &self.check_mode,
+            "diff" => &self.diff,
+            "no_log" => &self.no_log,
+            "ignore_errors" => &self.ignore_errors,
+            "ignore_unreachable" => &self.ignore_unreachable,
+            "any_errors_fatal" => &self.any_errors_fatal,
+            "run_once" => &self.run_once,
+            "delegate_facts" => &self.delegate_facts,
+            "throttle" => &self.throttle,
+            "timeout" => &self.timeout,
+            _ => return None,
+        };
+        slot.as_ref()
+    }
+
+    /// True if what is inherited may be asked for: where a value turns out to be `omit`.
+    fn may_omit(&self) -> bool {
+        let is_template = |name: &&str| self.keyword(name).is_some_and(|written| written.value.has_templates());
+        OMITTABLE.iter().any(|name| is_template(name))
+    }
+
     /// These settings as they apply below `outer`.
     pub(super) fn below(self, outer: &Settings, level: Level) -> Settings {
         fn join<T: Clone>(outer: &[T], own: Vec<T>) -> Vec<T> {
             outer.iter().cloned().chain(own).collect()
         }
+        let around = if self.may_omit() { Some(Arc::new(outer.clone())) } else { outer.around.clone() };
         let mut block_vars = join(&outer.block_vars, self.block_vars);
         let mut task_vars = None;
         match level {
@@ -153,6 +208,7 @@ impl Settings {
             Level::Apart => {}
         }
         Settings {
+            around,
             when: join(&outer.when, self.when),
             tags: join(&outer.tags, self.tags),
             block_vars,

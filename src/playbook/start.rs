@@ -20,7 +20,7 @@ pub fn start_at(plays: &[Arc<Play>], name: &str) -> Result<Vec<Arc<Play>>> {
             (None, TaskAction::Unknown(name)) => name.clone(),
             (None, TaskAction::Template(_)) => return false,
         };
-        let with_role = task.role.as_ref().map(|role| format!("{} : {own}", role.name));
+        let with_role = task.role.as_ref().map(|role| format!("{} : {own}", role.full_name()));
         own == name || pattern.is_match(&own) || with_role.is_some_and(|full| full == name || pattern.is_match(full))
     };
     for (index, play) in plays.iter().enumerate() {

@@ -88,6 +88,13 @@ impl Loader<'_> {
             );
             return Vec::new();
         }
+        if engine == Some(EngineAction::Include) {
+            self.options.warn_once(
+                Error::input("`include` is taken as it was before ansible-core 2.16, which refuses it")
+                    .at(&draft.action_place)
+                    .hint("write `include_tasks`, or `import_tasks` for what is loaded at once"),
+            );
+        }
         match engine {
             Some(EngineAction::ImportTasks) => self.import_tasks(draft, around),
             Some(EngineAction::Include) if self.is_static_include(&draft) => self.import_tasks(draft, around),
@@ -115,6 +122,8 @@ impl Loader<'_> {
             let name = key.as_str().unwrap_or_default();
             let keyword = match keywords::find(name, on) {
                 Some(keyword) => keyword,
+                // whether an old include is loaded at once
+                None if name == "static" && node.get("include").is_some() => continue,
                 None if name.starts_with("with_") => {
                     loops.push((key, value));
                     continue;
@@ -166,7 +175,7 @@ impl Loader<'_> {
                 fields.register = one(self);
                 let is_template = node.value().is_some_and(Value::has_templates);
                 if !node.is_null() && !is_template && !node.as_str().is_some_and(is_variable_name) {
-                    self.error(super::settings::invalid_variable_name(node));
+                    self.error(super::settings::invalid_variable_name(node, "register"));
                 }
             }
             "listen" => fields.listen = self.written_list(node),

@@ -72,8 +72,48 @@ pub fn inline(value: &Value) -> String {
 /// JSON with an indent of four, keys sorted.
 pub fn pretty(value: &Value) -> String {
     let mut text = String::new();
-    write_pretty(&value.to_json(), 0, true, &mut text);
+    write_pretty_value(value, 0, &mut text);
     text
+}
+
+/// Appends the same, as it stands within `depth` brackets.
+pub fn write_pretty_value(value: &Value, depth: usize, text: &mut String) {
+    match value {
+        Value::List(items) if !items.is_empty() => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { "," } else { "" });
+                open_line(depth + 1, text);
+                write_pretty_value(item, depth + 1, text);
+            }
+            open_line(depth, text);
+            text.push(']');
+        }
+        Value::Map(map) if !map.is_empty() => {
+            let mut entries: Vec<_> = map.iter().map(|(key, item)| (key.to_json_key(), item)).collect();
+            entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+            text.push('{');
+            for (index, (key, item)) in entries.into_iter().enumerate() {
+                text.push_str(if index > 0 { "," } else { "" });
+                open_line(depth + 1, text);
+                text.push_str(&Json::from(key).to_string());
+                text.push_str(": ");
+                write_pretty_value(item, depth + 1, text);
+            }
+            open_line(depth, text);
+            text.push('}');
+        }
+        Value::Object(object) => write_pretty_value(&Value::map(object.to_map()), depth, text),
+        other => text.push_str(&other.to_json().to_string()),
+    }
+}
+
+/// Begins a line within `depth` brackets.
+pub fn open_line(depth: usize, text: &mut String) {
+    text.push('\n');
+    for _ in 0..depth {
+        text.push_str("    ");
+    }
 }
 
 /// JSON with an indent of four, keys sorted.
@@ -121,19 +161,15 @@ fn write_inline(value: &Json, text: &mut String) {
 }
 
 fn write_pretty(value: &Json, depth: usize, sort: bool, text: &mut String) {
-    let open_line = |text: &mut String, depth: usize| {
-        text.push('\n');
-        text.push_str(&"    ".repeat(depth));
-    };
     match value {
         Json::Array(items) if !items.is_empty() => {
             text.push('[');
             for (index, item) in items.iter().enumerate() {
                 text.push_str(if index > 0 { "," } else { "" });
-                open_line(text, depth + 1);
+                open_line(depth + 1, text);
                 write_pretty(item, depth + 1, sort, text);
             }
-            open_line(text, depth);
+            open_line(depth, text);
             text.push(']');
         }
         Json::Object(map) if !map.is_empty() => {
@@ -141,12 +177,12 @@ fn write_pretty(value: &Json, depth: usize, sort: bool, text: &mut String) {
             text.push('{');
             for (index, (key, item)) in entries.into_iter().enumerate() {
                 text.push_str(if index > 0 { "," } else { "" });
-                open_line(text, depth + 1);
+                open_line(depth + 1, text);
                 text.push_str(&Json::from(key.as_str()).to_string());
                 text.push_str(": ");
                 write_pretty(item, depth + 1, sort, text);
             }
-            open_line(text, depth);
+            open_line(depth, text);
             text.push('}');
         }
         other => text.push_str(&other.to_string()),

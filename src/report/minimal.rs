@@ -7,22 +7,16 @@ use crate::ui::{Style, Ui};
 use crate::value::Value;
 
 /// Modules whose output is shown as it is.
-const COMMANDS: &[&str] = &["command", "shell", "raw"];
+pub(super) const COMMANDS: &[&str] = &["command", "shell", "raw"];
 
 /// The report of one result after the other.
 pub struct Minimal {
     look: Look,
-    /// Each result is one line.
-    one_line: bool,
 }
 
 impl Minimal {
     pub fn new(look: Look) -> Minimal {
-        Minimal { look, one_line: false }
-    }
-
-    pub fn on_one_line(look: Look) -> Minimal {
-        Minimal { look, one_line: true }
+        Minimal { look }
     }
 
     fn result(&self, event: &HostResult, ui: &mut Ui) {
@@ -50,13 +44,7 @@ impl Minimal {
         let line = match result.status {
             Status::Skipped => format!("{host} | SKIPPED"),
             Status::Unknown if !event.no_log => format!("{host} | UNKNOWN => {}", text("msg")),
-            Status::Unreachable if self.one_line => format!("{host} | UNREACHABLE!: {}", text("msg")),
             Status::Unreachable => format!("{host} | UNREACHABLE! => {}", self.body(event)),
-            _ if is_command && !event.no_log && self.one_line => {
-                let (stdout, stderr) = (visible(&text("stdout")), visible(&text("stderr")));
-                let stderr = if stderr.is_empty() { stderr } else { format!(" (stderr) {stderr}") };
-                format!("{host} | {word} | rc={} | (stdout) {stdout}{stderr}", text("rc"))
-            }
             _ if is_command && !event.no_log => {
                 let output = format!("{}{}{}", text("stdout"), text("stderr"), text("msg"));
                 format!("{host} | {word} | rc={} >>\n{output}", text("rc"))
@@ -68,14 +56,8 @@ impl Minimal {
     }
 
     fn body(&self, event: &HostResult) -> String {
-        let shown = Value::map(body::shown(event, self.look.verbosity));
-        if self.one_line { body::inline(&shown) } else { body::pretty(&shown) }
+        body::pretty(&Value::map(body::shown(event, self.look.verbosity)))
     }
-}
-
-/// Output as part of a line.
-fn visible(text: &str) -> String {
-    text.replace('\n', "\\n").replace('\r', "\\r")
 }
 
 impl Report for Minimal {
@@ -140,25 +122,6 @@ e | CHANGED => {
     "censored": "the output has been hidden due to the fact that 'no_log: true' was specified for this result",
     "changed": true
 }
-"#;
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn each_result_may_be_one_line() {
-        let sample = sample::Sample::new();
-        let task = sample.task(0, "command").with("rc", 0).with("stdout", "a\nb").with("stderr", "").with("msg", "");
-        let events = [
-            sample::batch(&["a", "b", "c"]),
-            task.clone().changed("a"),
-            task.with("rc", 3).with("stderr", "x").failed("b"),
-            sample.task(0, "ping").action("ping").with("ping", "pong").ok("c"),
-            sample::ended(),
-        ];
-        let (text, _) = tell(&mut Minimal::on_one_line(Look::default()), events);
-        let expected = r#"a | CHANGED | rc=0 | (stdout) a\nb
-b | FAILED | rc=3 | (stdout) a\nb (stderr) x
-c | SUCCESS => {"changed": false, "ping": "pong"}
 "#;
         assert_eq!(text, expected);
     }

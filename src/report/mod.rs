@@ -7,6 +7,7 @@ pub mod diff;
 mod json;
 mod jsonl;
 mod minimal;
+mod oneline;
 mod order;
 mod recap;
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod stats;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use body::{pretty, pretty_json};
+pub use body::{open_line, pretty, pretty_json, write_pretty_value};
 pub use order::{Order, Step, TaskResults};
 pub use recap::{Counts, Recap};
 pub use stats::CustomStats;
@@ -99,8 +100,8 @@ pub const FORMATS: &[Format] = &[
     Format {
         name: "oneline",
         callbacks: &["oneline", "ansible.builtin.oneline"],
-        summary: "the text of `ansible --one-line`: a line for each host",
-        new: |look| Box::new(minimal::Minimal::on_one_line(look)),
+        summary: "the text of `ansible --one-line`: each result on one line",
+        new: |look| Box::new(oneline::OneLine::new(look)),
     },
     Format {
         name: "json",

@@ -278,8 +278,8 @@ fn templates_include_import_and_extend() {
     let search = SearchPath { playbook_dir: root.path().to_owned(), ..SearchPath::default() };
     let context = context([("n", Value::Int(1))]).with_search(Arc::new(search));
     let cases = [
-        ("{% set local = 'L' %}{% include 'part.j2' %}.", "[1L]\n."),
-        ("{% include ['no.j2', 'part.j2'] %}", "[1]\n"),
+        ("{% set local = 'L' %}{% include 'part.j2' %}.", "[1L]."),
+        ("{% include ['no.j2', 'part.j2'] %}", "[1]"),
         ("a{% include 'no.j2' ignore missing %}b", "ab"),
         (
             "{% import 'macros.j2' as m %}{{ m.twice('x') }} {{ m.word }} {{ m._own | default('private') }}",

@@ -195,7 +195,7 @@ impl<'a> Call<'a> {
     /// An argument that must be a list.
     pub fn list(&self, index: usize) -> Result<&[Value]> {
         let value = self.required(index)?;
-        value.as_list().ok_or_else(|| self.wrong(index, "a list", value))
+        value.spelled().as_list().ok_or_else(|| self.wrong(index, "a list", value))
     }
 
     /// An argument that must be a map; objects are read whole.
@@ -244,10 +244,13 @@ pub fn check_defined(value: &Value) -> Result<()> {
 
 /// Python's iteration: the elements of a list, the keys of a map, the characters of a text.
 pub fn iterate(value: &Value) -> Result<Vec<Value>> {
-    match value {
+    match value.spelled() {
         Value::List(items) => Ok(items.to_vec()),
         Value::Map(map) => Ok(map.keys().cloned().collect()),
-        Value::Object(object) if object.describe().is_none() => Ok(object.keys()),
+        Value::Object(object) if object.describe().is_none() => {
+            object.keys_are_settled()?;
+            Ok(object.keys())
+        }
         Value::Str(text) => Ok(text.as_str().chars().map(|character| Value::from(character.to_string())).collect()),
         Value::Undefined(reason) if reason.is_empty() => Ok(Vec::new()),
         Value::Undefined(reason) => Err(TemplateError::undefined(reason)),
@@ -257,7 +260,7 @@ pub fn iterate(value: &Value) -> Result<Vec<Value>> {
 
 /// The value as a map if it is one.
 pub fn as_map(value: &Value) -> Result<Option<Cow<'_, Map>>> {
-    match value {
+    match value.spelled() {
         Value::Map(map) => Ok(Some(Cow::Borrowed(map))),
         Value::Object(object) if object.describe().is_none() => Ok(Some(Cow::Owned(object_map(object.as_ref())?))),
         _ => Ok(None),
@@ -266,6 +269,7 @@ pub fn as_map(value: &Value) -> Result<Option<Cow<'_, Map>>> {
 
 /// All entries of an object; an entry that cannot be had now interrupts.
 pub fn object_map(object: &dyn Object) -> Result<Map, Interruption> {
+    object.keys_are_settled()?;
     let mut map = Map::new();
     for key in object.keys() {
         if let Some(value) = object.get(&key)? {
@@ -314,6 +318,7 @@ pub fn check_defined_loosely(value: &Value) -> Result<()> {
 
 /// `value[key]`, else the attribute of that name; undefined if there is neither.
 pub fn get_item(context: &Context, value: &Value, key: &Value) -> Result<Value> {
+    let value = value.spelled();
     let found = match (value, key) {
         (Value::Undefined(_), _) => return Ok(value.clone()),
         (Value::Map(map), key) => map.get(key).cloned(),

@@ -41,6 +41,8 @@ pub enum TemplateErrorKind {
     Mandatory,
     /// A template, lookup or included file was not found.
     Missing,
+    /// What Ansible says in just these words, which playbooks compare: nothing is put before them.
+    AsAnsible,
     /// Everything else: wrong types, values that a filter refuses.
     Failed,
 }
@@ -52,6 +54,11 @@ impl TemplateError {
 
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(TemplateErrorKind::Failed, message)
+    }
+
+    /// An error in just the words of Ansible.
+    pub fn as_ansible(message: impl Into<String>) -> Self {
+        Self::new(TemplateErrorKind::AsAnsible, message)
     }
 
     /// What a room below said, with its hints.

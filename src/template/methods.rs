@@ -228,9 +228,14 @@ fn table(value: &Value) -> Option<&'static HashMap<&'static str, &'static Method
     }
 }
 
+/// The value whose method is meant: a text that spells a list or map has the methods of all three.
+pub fn with_method<'v>(value: &'v Value, name: &str) -> &'v Value {
+    if table(value).is_some_and(|table| table.contains_key(name)) { value } else { value.spelled() }
+}
+
 /// True if values of this type have the method.
 pub fn exists(value: &Value, name: &str) -> bool {
-    table(value).is_some_and(|table| table.contains_key(name))
+    table(with_method(value, name)).is_some_and(|table| table.contains_key(name))
 }
 
 /// An attribute that is no method.
@@ -254,6 +259,7 @@ pub fn call(
     positional: Vec<Value>,
     named: Vec<(Arc<str>, Value)>,
 ) -> Result<Value> {
+    let receiver = with_method(receiver, name);
     let Some(method) = table(receiver).and_then(|table| table.get(name)) else {
         return Err(match super::eval::missing_attribute(receiver, name) {
             Value::Undefined(reason) => TemplateError::undefined(&reason),

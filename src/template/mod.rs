@@ -16,6 +16,7 @@ mod lookups;
 mod methods;
 mod parse;
 mod python;
+mod results;
 mod search;
 mod tests;
 mod tree;
@@ -32,13 +33,19 @@ use eval::Evaluator;
 pub use filters::{documentation as filter_documentation, exists as filter_exists};
 pub use lookups::{documentation as lookup_documentation, lookup, lookup_names};
 pub use parse::Syntax;
+pub use results::Results;
 pub use search::{SearchPath, expand_home};
 pub use tests::{documentation as test_documentation, exists as test_exists};
 pub use tree::Span;
-pub use used::{NameKind, UsedName, filters_used, names_used, names_used_in_file};
+pub use used::{NameKind, UsedName, names_used, names_used_in_file};
 
 use crate::value::{Interruption, Map, Object, Text, Value};
 use crate::vault::Keyring;
+
+/// What is said of a variable that hides a function of templates; `None` if it hides none.
+pub fn reserved_name(name: &str) -> Option<String> {
+    globals::find(name).map(|_| format!("Found variable using reserved name: {name}"))
+}
 
 /// Where a template finds its variables. Values are raw: text in them that is a template
 /// is rendered by whoever uses it (see [`Value::has_templates`]).
@@ -47,6 +54,10 @@ pub trait Scope: Send + Sync {
     fn get(&self, name: &str) -> Result<Option<Value>, Interruption>;
     /// The names of all variables, for `vars` and the `varnames` lookup.
     fn names(&self) -> Vec<String>;
+    /// Asked before the names are: interrupted while there may still come more.
+    fn names_are_settled(&self) -> Result<(), Interruption> {
+        Ok(())
+    }
     /// Asked before files of the controller are looked at: interrupted while something may still change them.
     fn controller_is_settled(&self) -> Result<(), Interruption> {
         Ok(())
@@ -69,6 +80,10 @@ pub struct Context {
     pub file_kind: &'static str,
     /// Opens what is encrypted with Ansible Vault.
     pub keyring: Arc<Keyring>,
+    /// What templates of playbooks give.
+    pub results: Results,
+    /// The settings of the run by Ansible's names, for the lookup `config`.
+    pub settings: Arc<Map>,
     /// The texts being rendered around this one.
     trail: Option<Arc<Trail>>,
     /// Variables already rendered in this evaluation.
@@ -137,6 +152,8 @@ impl Context {
             warnings,
             file_kind: "files",
             keyring: Arc::default(),
+            results: Results::default(),
+            settings: Arc::default(),
             trail: None,
             rendered: None,
             from_data: false,
@@ -217,20 +234,26 @@ impl Context {
         }
         let context = self.fresh();
         let value = if text.is_template() {
-            self.warnings.add(format!("the condition `{written}` should not hold template marks such as `{{{{ }}}}`"));
+            self.warnings.add(format!(
+                "conditional statements should not include jinja2 templating delimiters such as {{{{ }}}} or {{% %}}. \
+                 Found: {written}"
+            ));
             match context.evaluate_text(text)? {
                 // what was rendered is an expression in turn
                 Value::Str(rendered) => {
+                    let from_data = !rendered.is_written();
                     let rendered = rendered.as_str().trim();
                     if rendered.is_empty() {
                         return Ok(false);
                     }
-                    Context { from_data: true, ..context }.evaluate_expression(rendered)?
+                    Context { from_data, ..context }.evaluate_expression(rendered)?
                 }
                 other => other,
             }
-        } else {
+        } else if text.is_written() {
             context.evaluate_condition(written)?
+        } else {
+            Context { from_data: true, ..context }.evaluate_condition(written)?
         };
         match &value {
             Value::Bool(flag) => Ok(*flag),
@@ -267,6 +290,21 @@ impl Context {
         Context { keyring, ..self.clone() }
     }
 
+    /// The same with other results of templates.
+    pub fn with_results(&self, results: Results) -> Context {
+        Context { results, ..self.clone() }
+    }
+
+    /// The same with settings of the run.
+    pub fn with_settings(&self, settings: Arc<Map>) -> Context {
+        Context { settings, ..self.clone() }
+    }
+
+    /// The value with all templates in it rendered; those within it that use what is undefined become undefined.
+    pub fn value_with_undefined(&self, raw: &Value) -> Result<Value> {
+        self.fresh().render_within(raw.clone())
+    }
+
     /// The same for texts that nobody vouches for: no commands, no files, and an error after so many steps of work. A
     /// step is an expression, or an item or a few characters of what an operator, a filter or a call gives.
     pub fn for_unknown_text(&self, steps: u64) -> Context {
@@ -294,10 +332,18 @@ impl Context {
             return self.unseal(text, place);
         }
         let template = parse::playbook_text(text.as_str())?;
-        Ok(match Evaluator::new(self, &template.name).template_value(&template)? {
-            Value::Str(result) if text.as_str().ends_with('\n') => {
-                Value::from(with_final_newlines(text.as_str(), result.as_str().to_owned()))
+        let (pieces, value) = Evaluator::new(self, &template.name).template_value(&template)?;
+        let keeps_types = !self.results.is_old();
+        Ok(match self.results.of_template(&template, pieces, value) {
+            // a lone expression has the type that it gives
+            Value::Str(result)
+                if keeps_types && !template.is_lone_expression() && literal(result.as_str()).is_some() =>
+            {
+                let result = with_final_newlines_of(text, result);
+                let spelled = literal(&result).unwrap_or_default();
+                Value::Str(Text::spelling(result, spelled))
             }
+            Value::Str(result) if text.as_str().ends_with('\n') => Value::from(with_final_newlines_of(text, result)),
             result => result,
         })
     }
@@ -440,6 +486,12 @@ pub fn literal(text: &str) -> Option<Value> {
     parse::literal(text)
 }
 
+/// The result with its final newlines, if the text of the template has some.
+fn with_final_newlines_of(template: &Text, result: Text) -> String {
+    let result = result.as_str().to_owned();
+    if template.as_str().ends_with('\n') { with_final_newlines(template.as_str(), result) } else { result }
+}
+
 /// As many newlines at the end as the template has: those after a final block tag are kept too.
 fn with_final_newlines(template: &str, mut result: String) -> String {
     let count = |text: &str| text.len() - text.trim_end_matches('\n').len();
@@ -470,6 +522,10 @@ impl Scope for Layer {
         }
     }
 
+    fn names_are_settled(&self) -> Result<(), Interruption> {
+        self.below.names_are_settled()
+    }
+
     fn names(&self) -> Vec<String> {
         let mut names = self.below.names();
         for name in self.variables.keys().filter_map(Value::as_str) {
@@ -496,5 +552,9 @@ impl Object for Variables {
 
     fn keys(&self) -> Vec<Value> {
         self.context.scope.names().into_iter().map(Value::from).collect()
+    }
+
+    fn keys_are_settled(&self) -> Result<(), Interruption> {
+        self.context.scope.names_are_settled()
     }
 }

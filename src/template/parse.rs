@@ -14,7 +14,7 @@ use num_bigint::BigInt;
 use super::error::{Result, TemplateError};
 use super::escapes;
 use super::tree::*;
-use crate::value::Value;
+use crate::value::{Text, Value};
 
 /// How a text is to be read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -414,6 +414,15 @@ fn convert_call(node: &ast::Call<'_>) -> Result<Call> {
 }
 
 fn convert_arguments(arguments: &[ast::CallArg<'_>]) -> Result<Vec<Argument>> {
+    let mut names = std::collections::HashSet::new();
+    for argument in arguments {
+        if let ast::CallArg::Kwarg(name, value) = argument
+            && !names.insert(*name)
+        {
+            return Err(TemplateError::syntax(format!("keyword argument repeated: {name}"))
+                .at(&Arc::from(""), convert_span(value.span())));
+        }
+    }
     arguments
         .iter()
         .map(|argument| {
@@ -560,7 +569,7 @@ fn convert_constant(value: &minijinja::Value) -> Result<Value> {
             Err(_) => return Err(TemplateError::syntax(format!("`{value}` is not a number"))),
         },
         _ => match value.as_str() {
-            Some(text) => Value::from(text),
+            Some(text) => Value::Str(Text::made_of_written(text)),
             None => return Err(TemplateError::syntax(format!("`{value}` cannot stand here"))),
         },
     })

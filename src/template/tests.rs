@@ -216,6 +216,11 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
 pub fn call(context: &Context, name: &str, positional: Vec<Value>, named: Vec<(Arc<str>, Value)>) -> Result<bool> {
     let short = short_name(name);
     let Some(test) = find(short) else {
+        // as Ansible words it where no plugin could have such a name
+        if !short.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '.')) {
+            let words = format!("Could not load \"{name}\": 'invalid plugin name: ansible.builtin.{short}'");
+            return Err(TemplateError::syntax(format!("TemplateSyntaxError: {words}")));
+        }
         let near = crate::error::nearest(short, by_name().keys().copied());
         let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         return Err(TemplateError::syntax(format!("no test named '{name}'{hint}")));

@@ -21,6 +21,13 @@ pub struct Template {
     pub body: Vec<Statement>,
 }
 
+impl Template {
+    /// True for `{{ expression }}` and nothing else.
+    pub fn is_lone_expression(&self) -> bool {
+        matches!(self.body.as_slice(), [Statement { kind: StatementKind::Emit(_), .. }])
+    }
+}
+
 #[derive(Debug)]
 pub struct Statement {
     pub span: Span,

@@ -6,7 +6,7 @@ use super::{Kind, Syntax, parse};
 use crate::value::Value;
 
 /// What can be missing of what a text uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NameKind {
     Filter,
     Test,
@@ -19,6 +19,8 @@ pub struct UsedName {
     pub kind: NameKind,
     pub name: String,
     pub span: Span,
+    /// It is used whatever the values are: no condition, loop or macro is around it.
+    pub certain: bool,
 }
 
 /// Each use of a filter, test or lookup in a text, also where its name is an argument, as in `map('lower')`; none
@@ -48,34 +50,14 @@ pub fn names_used_in_file(text: &str, name: &str) -> Result<Vec<UsedName>> {
     Ok(used.uses)
 }
 
-/// The names of the filters in a text, each once; none if it cannot be parsed. Second, whether all of them are applied
-/// whatever the values are: no condition, loop or macro is around them.
-pub fn filters_used(text: &str, kind: Kind) -> (Vec<String>, bool) {
-    let mut used = Used::default();
-    match kind {
-        Kind::Expression if !crate::value::has_template_marks(text) => {
-            if let Ok(expression) = parse::expression(text) {
-                used.expression(&expression);
-            }
-        }
-        _ => {
-            if let Ok(template) = parse::playbook_text(text) {
-                used.statements(&template.body);
-            }
-        }
-    }
-    (used.names, used.certain)
-}
-
 struct Used {
-    names: Vec<String>,
     uses: Vec<UsedName>,
     certain: bool,
 }
 
 impl Default for Used {
     fn default() -> Self {
-        Used { names: Vec::new(), uses: Vec::new(), certain: true }
+        Used { uses: Vec::new(), certain: true }
     }
 }
 
@@ -110,17 +92,19 @@ impl Used {
                 self.expression(value);
             }
             StatementKind::For(node) => {
-                self.certain = false;
                 self.expression(&node.iterable);
-                node.condition.iter().for_each(|condition| self.expression(condition));
-                self.statements(&node.body);
-                self.statements(&node.otherwise);
+                self.perhaps(|used| {
+                    node.condition.iter().for_each(|condition| used.expression(condition));
+                    used.statements(&node.body);
+                    used.statements(&node.otherwise);
+                });
             }
             StatementKind::If { condition, then, otherwise } => {
-                self.certain = false;
                 self.expression(condition);
-                self.statements(then);
-                self.statements(otherwise);
+                self.perhaps(|used| {
+                    used.statements(then);
+                    used.statements(otherwise);
+                });
             }
             StatementKind::With { assignments, body } => {
                 assignments.iter().for_each(|(_, value)| self.expression(value));
@@ -150,13 +134,21 @@ impl Used {
     }
 
     fn definition(&mut self, definition: &Macro) {
-        self.certain = false;
-        definition.defaults.iter().for_each(|default| self.expression(default));
-        self.statements(&definition.body);
+        self.perhaps(|used| {
+            definition.defaults.iter().for_each(|default| used.expression(default));
+            used.statements(&definition.body);
+        });
+    }
+
+    /// What may be evaluated or not.
+    fn perhaps(&mut self, work: impl FnOnce(&mut Self)) {
+        let outer = std::mem::replace(&mut self.certain, false);
+        work(self);
+        self.certain = outer;
     }
 
     fn uses(&mut self, kind: NameKind, name: &str, span: Span) {
-        self.uses.push(UsedName { kind, name: name.to_owned(), span });
+        self.uses.push(UsedName { kind, name: name.to_owned(), span, certain: self.certain });
     }
 
     fn call(&mut self, call: &Call) {
@@ -192,9 +184,8 @@ impl Used {
                 self.expression(right);
             }
             ExpressionKind::And(left, right) | ExpressionKind::Or(left, right) => {
-                self.certain = false;
                 self.expression(left);
-                self.expression(right);
+                self.perhaps(|used| used.expression(right));
             }
             ExpressionKind::Slice { value, start, stop, step } => {
                 self.expression(value);
@@ -205,10 +196,11 @@ impl Used {
                 rest.iter().for_each(|(_, value)| self.expression(value));
             }
             ExpressionKind::Condition { test, then, otherwise } => {
-                self.certain = false;
                 self.expression(test);
-                self.expression(then);
-                otherwise.iter().for_each(|otherwise| self.expression(otherwise));
+                self.perhaps(|used| {
+                    used.expression(then);
+                    otherwise.iter().for_each(|otherwise| used.expression(otherwise));
+                });
             }
             ExpressionKind::Filter { name, value, arguments } => {
                 value.iter().for_each(|value| self.expression(value));
@@ -219,9 +211,6 @@ impl Used {
                     && let Some((.., kind)) = by_name
                 {
                     self.uses(*kind, named, span);
-                }
-                if !self.names.iter().any(|known| **known == **name) {
-                    self.names.push(name.to_string());
                 }
             }
             ExpressionKind::Test { name, value, arguments } => {
@@ -246,19 +235,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_found_wherever_they_stand() {
+    fn what_is_used_for_sure_is_told_from_what_may_be_used() {
         let cases = [
-            ("{{ a | one | two(b | three) }}", "one three two", true),
-            ("{% for x in a | one %}{{ x | two }}{% endfor %}", "one two", false),
-            ("{{ a | one if b else c }}", "one", false),
-            ("{% set x | one %}t{% endset %}{{ [a | two, {'k': b | three}][0 | four] }}", "one two three four", true),
-            ("{{ broken", "", true),
+            ("{{ a | one | two(b | three) }}", "one two three", ""),
+            ("{% for x in a | one %}{{ x | two }}{% endfor %}{{ b | three }}", "one three", "two"),
+            ("{{ a | one if b | two else c | three }}", "two", "one three"),
+            ("{{ a | one and b | two or c | three }}", "one", "two three"),
+            ("{% if a | one %}{{ b | two }}{% endif %}{{ c | three }}", "one three", "two"),
+            ("{% macro m(x) %}{{ x | one }}{% endmacro %}{{ m(1) | two }}", "two", "one"),
+            ("{% set x | one %}t{% endset %}{{ [a | two, {'k': b | three}][0 | four] }}", "one two three four", ""),
+            ("{{ broken", "", ""),
         ];
-        for (text, names, certain) in cases {
-            let (found, is_certain) = filters_used(text, Kind::Template);
-            assert_eq!((found.join(" ").as_str(), is_certain), (names, certain), "{text}");
+        for (text, certain, perhaps) in cases {
+            let names = |wanted: bool| {
+                let mut names: Vec<String> = names_used(text, Kind::Template)
+                    .into_iter()
+                    .filter(|used| used.certain == wanted)
+                    .map(|used| used.name)
+                    .collect();
+                names.sort_by_key(|name| ["one", "two", "three", "four"].iter().position(|known| known == name));
+                names.join(" ")
+            };
+            assert_eq!((names(true).as_str(), names(false).as_str()), (certain, perhaps), "{text}");
         }
-        assert_eq!(filters_used("a | one is defined", Kind::Expression), (vec!["one".to_owned()], true));
+        assert_eq!(names_used("a | one is defined", Kind::Expression).len(), 2);
     }
 
     #[test]

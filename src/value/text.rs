@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Value;
+
 /// A string, and what is to be done with it before it is used.
 #[derive(Clone)]
 pub struct Text {
@@ -12,11 +14,19 @@ pub struct Text {
 #[derive(Clone)]
 enum Nature {
     Data,
+    /// Data that the user wrote, in a file or on the command line: it may be taken for an expression.
+    Written,
     Template,
     /// The text is an envelope of Ansible Vault, to be decrypted when it is used.
     Sealed(Arc<str>),
     /// The text came out of this envelope.
     Opened(Arc<str>),
+    /// Data that stays text, whatever it spells.
+    Kept {
+        of_lookup: bool,
+    },
+    /// The text spells this list or map.
+    Spelling(Arc<Value>),
 }
 
 impl Text {
@@ -28,8 +38,18 @@ impl Text {
     /// Text written by the user: a template if it contains `{{`, `{%` or `{#`.
     pub fn written(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let nature = if has_template_marks(&text) { Nature::Template } else { Nature::Data };
+        let nature = if has_template_marks(&text) { Nature::Template } else { Nature::Written };
         Text { text, nature }
+    }
+
+    /// Text that is made of nothing but what the user wrote; never templated.
+    pub fn made_of_written(text: impl Into<Arc<str>>) -> Self {
+        Text { text: text.into(), nature: Nature::Written }
+    }
+
+    /// True if the user wrote the text: it did not come from a host, a file or a program.
+    pub fn is_written(&self) -> bool {
+        matches!(self.nature, Nature::Written | Nature::Template)
     }
 
     /// An envelope of Ansible Vault, as the user wrote it at `place`; opened when it is used.
@@ -40,6 +60,41 @@ impl Text {
     /// What came out of an envelope: plain data that can be told from other data.
     pub fn opened(text: impl Into<Arc<str>>, envelope: impl Into<Arc<str>>) -> Self {
         Text { text: text.into(), nature: Nature::Opened(envelope.into()) }
+    }
+
+    /// The same text as data that stays text, whatever it spells.
+    #[must_use]
+    pub fn kept(self, of_lookup: bool) -> Self {
+        Text { nature: Nature::Kept { of_lookup }, ..self }
+    }
+
+    /// True if the text stays text, whatever it spells.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.nature, Nature::Kept { .. })
+    }
+
+    /// The name that Ansible before 2.19 has for the type of a text of a sort of its own.
+    pub fn old_type_name(&self) -> Option<&'static str> {
+        match self.nature {
+            Nature::Opened(_) => Some("AnsibleVaultEncryptedUnicode"),
+            Nature::Kept { of_lookup: true } => Some("NativeJinjaUnsafeText"),
+            Nature::Kept { of_lookup: false } => Some("NativeJinjaText"),
+            _ => None,
+        }
+    }
+
+    /// What a template gave that has a list or map written around it, as in `[{{ a }}, {{ b }}]`: to whoever wants a text
+    /// it is this text, to whoever wants a list or map it is that value, as all such results were before Ansible 2.19.
+    pub fn spelling(text: impl Into<Arc<str>>, value: Value) -> Self {
+        Text { text: text.into(), nature: Nature::Spelling(Arc::new(value)) }
+    }
+
+    /// The list or map that the text spells, if it was made to.
+    pub fn spelled(&self) -> Option<&Value> {
+        match &self.nature {
+            Nature::Spelling(value) => Some(value),
+            _ => None,
+        }
     }
 
     /// The text; of a sealed one the envelope.
@@ -65,14 +120,14 @@ impl Text {
         match &self.nature {
             Nature::Sealed(_) => Some(&self.text),
             Nature::Opened(envelope) => Some(envelope),
-            Nature::Data | Nature::Template => None,
+            Nature::Data | Nature::Written | Nature::Template | Nature::Kept { .. } | Nature::Spelling(_) => None,
         }
     }
 
-    /// The same text as plain data; what is sealed stays so.
+    /// The same text as plain data; what is sealed stays so, and what spells a value goes on to.
     pub(super) fn into_data(self) -> Text {
         match self.nature {
-            Nature::Sealed(_) => self,
+            Nature::Sealed(_) | Nature::Spelling(_) | Nature::Kept { .. } | Nature::Written => self,
             _ => Text { nature: Nature::Data, ..self },
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::inventory::HostId;
+use crate::value::Map;
 
 use super::runtime::{Additions, Runtime};
 
@@ -39,6 +40,13 @@ impl Fleet {
     pub fn settled(&self, host: HostId) -> Arc<Runtime> {
         let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         hosts.get(&host).map(|log| Arc::clone(&log.settled)).unwrap_or_default()
+    }
+
+    /// Gives a host the facts that were kept from a run before.
+    pub fn remember(&self, host: HostId, facts: Map) {
+        let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let settled = Arc::make_mut(&mut hosts.entry(host).or_default().settled);
+        settled.apply(&Additions { facts: Some(facts), ..Additions::default() });
     }
 
     /// Notes what a host's invocation set.

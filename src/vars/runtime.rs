@@ -113,6 +113,10 @@ impl Runtime {
 /// Adds facts to facts; `ansible_local` and other maps are replaced whole, as Ansible does.
 pub fn merge_facts(facts: &mut Map, more: &Map) {
     for (key, value) in more {
+        // the one fact that keeps its whole name among the others
+        if key.as_str() == Some("ansible_local") {
+            facts.insert(key.clone(), value.clone());
+        }
         let key = match key.as_str() {
             Some(name) => Value::from(name.strip_prefix("ansible_").unwrap_or(name)),
             None => key.clone(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::playbook::{Role, Task};
-use crate::template::{Context, Scope, SearchPath, Warnings};
-use crate::value::{Interruption, Map, Object, Value};
+use crate::template::{Context, Results, Scope, SearchPath, Warnings};
+use crate::value::{Interruption, Map, Object, Value, merge_maps};
 use crate::vault::Keyring;
 
 use super::precedence::Level;
@@ -17,6 +17,14 @@ pub struct RunVars {
     /// Magic variables of the run: `ansible_version`, `playbook_dir`, `ansible_check_mode`, …
     pub magic: Map,
     pub warnings: Warnings,
+    /// Maps of several levels are merged (`hash_behaviour = merge`), rather than hide one another.
+    pub merges_maps: bool,
+    /// What templates give (`jinja2_native`).
+    pub results: Results,
+    /// Facts are variables too, not only within `ansible_facts`.
+    pub inject_facts: bool,
+    /// The settings of the run by Ansible's names.
+    pub settings: Arc<Map>,
     /// Opens what is encrypted with Ansible Vault.
     pub keyring: Arc<Keyring>,
 }
@@ -39,6 +47,8 @@ pub struct HostView {
     pub layers: Vec<(Level, Arc<Map>)>,
     /// Magic variables: `inventory_hostname`, `group_names`, `groups`, …
     pub magic: Map,
+    /// The controller itself, which no inventory names.
+    pub implicit: bool,
 }
 
 /// Finds the scope of another host, for `hostvars`.
@@ -87,7 +97,10 @@ impl TaskScope {
     /// A context that renders with these variables.
     pub fn context(&self) -> Context {
         let context = Context::new(Arc::new(self.clone()), Arc::new(self.search_path()), self.run.warnings.clone());
-        context.with_keyring(Arc::clone(&self.run.keyring))
+        context
+            .with_keyring(Arc::clone(&self.run.keyring))
+            .with_results(self.run.results)
+            .with_settings(Arc::clone(&self.run.settings))
     }
 
     /// Where this task's files are looked for.
@@ -111,9 +124,10 @@ impl TaskScope {
             "ansible_role_name" => self.role().map(|role| Value::from(role.full_name())),
             "ansible_collection_name" => self.role().and_then(|role| role.collection.as_deref()).map(Value::from),
             "role_path" => self.role().map(|role| Value::from(role.path.to_string_lossy().into_owned())),
-            "ansible_parent_role_names" => self
-                .role()
-                .map(|role| Value::list(role.parents.iter().map(|parent| Value::from(parent.full_name())).collect())),
+            "ansible_parent_role_names" => self.including_roles(|role| Value::from(role.full_name())),
+            "ansible_parent_role_paths" => {
+                self.including_roles(|role| Value::from(role.path.to_string_lossy().into_owned()))
+            }
             "ansible_search_path" => Some(Value::list(
                 self.search_path()
                     .role_dirs
@@ -144,6 +158,13 @@ impl TaskScope {
 
     fn role(&self) -> Option<&Arc<Role>> {
         self.task.as_ref().and_then(|task| task.role.as_ref())
+    }
+
+    /// The roles that included the task's role, or included those that did, nearest first; `None` if none did.
+    fn including_roles(&self, of: impl Fn(&Role) -> Value) -> Option<Value> {
+        let chain: Vec<&Arc<Role>> = self.own_roles().collect();
+        let including = chain.windows(2).filter(|pair| pair[0].is_included).map(|pair| of(pair[1]));
+        Some(including.collect::<Vec<_>>()).filter(|roles| !roles.is_empty()).map(Value::list)
     }
 
     /// The roles whose variables this task sees, nearest first: its own, the ones that brought it.
@@ -206,6 +227,9 @@ impl TaskScope {
     /// A fact by its injected name (`ansible_hostname`), or all of them (`ansible_facts`).
     fn fact(&self, name: &str) -> Result<Option<Value>, Interruption> {
         let whole = name == "ansible_facts";
+        if !whole && name != "ansible_local" && !self.run.inject_facts {
+            return Ok(None);
+        }
         let Some(bare) = name.strip_prefix("ansible_") else { return self.own_fact(name) };
         if is_about_connection(name) {
             return Ok(None);
@@ -296,14 +320,42 @@ impl TaskScope {
                 .role_defaults(name)
                 .or_else(|| self.play_roles().find_map(|role| exported(role, name, &|role| &role.defaults)))
                 .cloned(),
-            _ => self
-                .host
-                .layers
-                .iter()
-                .rev()
-                .find(|(at, map)| *at == level && map.contains_key(name))
-                .and_then(|(_, map)| map.get(name).cloned()),
+            _ => {
+                let mut found: Option<Value> = None;
+                for (_, map) in self.host.layers.iter().rev().filter(|(at, _)| *at == level) {
+                    let Some(value) = map.get(name) else { continue };
+                    found = match (found, value) {
+                        (Some(Value::Map(above)), Value::Map(below)) => {
+                            Some(Value::map(merge_maps(below.as_ref().clone(), &above)))
+                        }
+                        (None, value) => Some(value.clone()),
+                        (found, _) => return Ok(found),
+                    };
+                    if !self.run.merges_maps {
+                        return Ok(found);
+                    }
+                }
+                found
+            }
         })
+    }
+
+    /// Where a host is reached whose variables do not say it: by its name, the controller itself by its own address.
+    fn reached_at(&self, name: &str) -> Option<Value> {
+        // only tasks see these, not `hostvars`
+        self.task.as_ref()?;
+        match name {
+            "ansible_host" | "ansible_ssh_host" => {
+                let other = if name == "ansible_host" { "ansible_ssh_host" } else { "ansible_host" };
+                let other = HIGHEST_FIRST.iter().find_map(|level| self.at(*level, other).ok().flatten());
+                let own = if self.host.implicit { "127.0.0.1" } else { self.host.name.as_ref() };
+                Some(other.unwrap_or_else(|| Value::from(own)))
+            }
+            "ansible_python_interpreter" if self.host.implicit => {
+                self.run.magic.get("ansible_playbook_python").cloned()
+            }
+            _ => None,
+        }
     }
 }
 
@@ -344,12 +396,24 @@ impl Scope for TaskScope {
         if let Some(value) = self.magic(name)? {
             return Ok(Some(value));
         }
+        let mut found: Option<Value> = None;
         for level in HIGHEST_FIRST {
-            if let Some(value) = self.at(*level, name)? {
-                return Ok(Some(value));
+            let Some(value) = self.at(*level, name)? else { continue };
+            found = match (found, value) {
+                (None, value) => Some(value),
+                (Some(Value::Map(above)), Value::Map(below)) => {
+                    let merged = merge_maps(below.as_ref().clone(), &above);
+                    Some(Value::map(merged))
+                }
+                // what is no map hides all that is below
+                (found, _) => return Ok(found),
+            };
+            let may_merge = self.run.merges_maps && matches!(found, Some(Value::Map(_)));
+            if !may_merge {
+                return Ok(found);
             }
         }
-        Ok(None)
+        Ok(found.or_else(|| self.reached_at(name)))
     }
 
     fn names(&self) -> Vec<String> {
@@ -391,10 +455,33 @@ impl Scope for TaskScope {
         add(&self.host.magic);
         add(&self.play.magic);
         add(&self.run.magic);
-        names.extend(self.runtime.facts.keys().map(|key| format!("ansible_{}", key.to_text())));
-        names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
+        if self.run.inject_facts {
+            let mut add_facts = |facts: &Map| {
+                names.extend(facts.keys().map(|key| {
+                    let name = key.to_text();
+                    if name.starts_with("ansible_") { name.into_owned() } else { format!("ansible_{name}") }
+                }));
+            };
+            add_facts(&self.runtime.facts);
+            for delta in &self.ahead {
+                if let Delta::Known(additions) = delta.as_ref() {
+                    additions.facts.iter().for_each(&mut add_facts);
+                }
+            }
+            names.extend(self.runtime.own_facts.keys().map(|key| key.to_text().into_owned()));
+        }
         names.insert("ansible_facts".to_owned());
         names.into_iter().collect()
+    }
+
+    fn names_are_settled(&self) -> Result<(), Interruption> {
+        let may_add = |delta: &Arc<Delta>| match delta.as_ref() {
+            Delta::Known(_) => false,
+            Delta::Pending(pending) => {
+                pending.any || pending.facts || !pending.names.is_empty() || !pending.own_facts.is_empty()
+            }
+        };
+        if self.ahead.iter().any(may_add) { Err(Interruption::Pending) } else { Ok(()) }
     }
 
     fn controller_is_settled(&self) -> Result<(), Interruption> {
@@ -466,7 +553,12 @@ impl Object for AllVars {
     fn keys(&self) -> Vec<Value> {
         self.scope.names().into_iter().map(Value::from).collect()
     }
+
+    fn keys_are_settled(&self) -> Result<(), Interruption> {
+        self.scope.names_are_settled()
+    }
 }
+
 /// True for the variables that say how a host is reached and how another user is become. Facts never set these, as with
 /// Ansible: a host must not decide it. So they need not wait for facts either.
 fn is_about_connection(name: &str) -> bool {

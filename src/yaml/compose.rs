@@ -382,7 +382,9 @@ fn binary(text: &str) -> Result<Value, String> {
     let bytes = base64::engine::general_purpose::STANDARD
         .decode(packed)
         .map_err(|error| format!("failed to decode base64 data: {error}"))?;
-    String::from_utf8(bytes).map(Value::from).map_err(|_| "binary data that is no text cannot be a variable".to_owned())
+    // data that is no text is an error only where it is used
+    let value = String::from_utf8(bytes).map(Value::from);
+    Ok(value.unwrap_or_else(|_| Value::undefined("binary data that is no text cannot be the value of a variable")))
 }
 
 /// How many nodes a node consists of, and how deep they are nested.

@@ -261,3 +261,22 @@ fn an_executable_beside_the_playbook_is_a_module() {
     let ended = refused.run(&["play", "-i", "web1,", "-c", "local", "play.yml"]);
     assert!(ended.code != 0 && ended.stderr.contains("Ansible's own libraries"), "{ended:?}");
 }
+
+#[test]
+fn variables_are_shown_in_the_tree_and_with_their_groups() {
+    let site = given()
+        .file("hosts", "[web]\na p=1\nb\n[web:vars]\nw=[1,2]\n")
+        .file("group_vars/web.yml", "k: {n: 1}\n")
+        .file("host_vars/a.yml", "hv: t\n")
+        .called("ansible-inventory");
+    site.run(&["-i", "hosts", "--graph", "web", "--vars"]).printed(
+        "@web:\n  |--a\n  |  |--{hv = t}\n  |  |--{k = {'n': 1}}\n  |  |--{p = 1}\n  |  |--{w = [1, 2]}\n  |--b\n  |  |--{k = {'n': \
+         1}}\n  |  |--{w = [1, 2]}\n  |--{k = {'n': 1}}\n  |--{w = [1, 2]}\n",
+    );
+    let ended = site.run(&["-i", "hosts", "--list", "--export"]);
+    let shown: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(shown["_meta"]["hostvars"], serde_json::json!({"a": {"hv": "t", "p": 1}}));
+    assert_eq!(shown["web"]["vars"], serde_json::json!({"k": {"n": 1}, "w": [1, 2]}));
+    let ended = site.run(&["-i", "hosts", "--list", "--toml"]);
+    assert_eq!(ended.code, 5, "{ended:?}");
+}

@@ -3,7 +3,9 @@
 mod check;
 mod collections;
 mod errors;
+mod keywords;
 mod listings;
 mod outputs;
+mod precedence;
 mod support;
 mod vault;

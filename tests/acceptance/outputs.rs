@@ -198,6 +198,10 @@ fn one_module_prints_what_ansible_prints() {
         .printed("web1 | SUCCESS => {\n    \"msg\": \"a b\"\n}\n");
     site.run(&["-i", "inv", "wbe", "-m", "ping"])
         .refused(1, "ERROR! no host matches `wbe`\n  = help: did you mean `web`?\n");
+    site.run(&["-i", "inv", "web1", "-o", "-a", "printf 'a\\nb'"]).printed("web1 | CHANGED | rc=0 | (stdout) a\\nb\n");
+    site.run(&["-i", "inv", "web1", "-B", "5", "-P", "1", "-a", "echo hi"]).printed("web1 | CHANGED | rc=0 >>\nhi\n");
+    let tree = site.run(&["-i", "inv", "web1", "-m", "ping", "--tree", "there"]);
+    assert!(tree.code == 5 && tree.stderr.contains("`--output json`"), "{tree:?}");
     site.run(&["-i", "inv", "web", "--list-hosts"]).printed("  hosts (2):\n    web1\n    web2\n");
 }
 

@@ -1,4 +1,5 @@
-//! A run that is taken back leaves the very tree that was there before: over generated playbooks, and by examples.
+//! A run that is taken back leaves the very tree that was there before, and a plan that is applied the tree that the run would
+//! have left: over generated playbooks, and by examples.
 
 use std::cell::Cell;
 use std::fs;
@@ -81,6 +82,27 @@ fn without_commands(tasks: &[Task]) -> Vec<Task> {
     kept
 }
 
+/// Takes out what fails: where a run goes on after a failure is not part of a plan.
+fn without_failures(tasks: &[Task]) -> Vec<Task> {
+    let kept = tasks.iter().filter(|task| !matches!(task.op, Op::Fail { .. }));
+    let kept = kept.map(|task| Task {
+        op: match &task.op {
+            Op::Nested { body, rescue, always } => Op::Nested {
+                body: without_failures(body),
+                rescue: without_failures(rescue),
+                always: without_failures(always),
+            },
+            other => other.clone(),
+        },
+        ..task.clone()
+    });
+    let mut kept: Vec<Task> = kept.collect();
+    if kept.is_empty() {
+        kept.push(Task { op: Op::Touch { file: 0 }, when: None, notify: None });
+    }
+    kept
+}
+
 #[test]
 fn a_run_taken_back_leaves_the_tree_that_was_there() {
     let cases = std::env::var("TRIMTAB_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(24);
@@ -122,6 +144,90 @@ fn a_run_taken_back_leaves_the_tree_that_was_there() {
     }
     let (whole, again) = (whole.get(), again.get());
     assert!(whole * 2 > cases && again * 3 > cases, "too few of {cases} could be taken back: {whole}, {again}");
+}
+
+#[test]
+fn a_plan_that_is_applied_leaves_what_the_run_leaves() {
+    let cases = std::env::var("TRIMTAB_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(16);
+    let config = Config { cases, max_shrink_iters: 100, failure_persistence: None, ..Config::default() };
+    let whole = Cell::new(0);
+    let outcome = TestRunner::new(config).run(&(tasks(1..6), tasks(1..8)), |(before, run)| {
+        let text = playbook(&without_failures(&without_commands(&run)));
+        let projects = [Project::new(), Project::new()];
+        for project in &projects {
+            fs::create_dir(project.root().join("one")).unwrap();
+            project.play(&playbook(&before), &["one"]);
+        }
+        let [planned, played] = &projects;
+        let old = tree(&planned.root());
+        let played_output = played.play(&text, &["one"]);
+        fs::write(planned.path().join("play.yml"), &text).unwrap();
+        let base = format!("base={}", planned.root().display());
+        let plan = planned.trimtab(&["plan", "-i", "one,", "-c", "local", "-e", &base, "-o", "a.plan", "play.yml"]);
+        prop_assert_eq!(&old, &tree(&planned.root()), "a plan changed something\n{}\n{}", text, told(&plan));
+        let shown = planned.json(&["show", "a.plan"]);
+        if !shown["unplanned"].as_array().unwrap().is_empty() {
+            return Ok(());
+        }
+        let has_changes = !shown["changes"].as_array().unwrap().is_empty();
+        prop_assert_eq!(plan.status.code(), Some(if has_changes { 3 } else { 0 }), "{}\n{}", told(&plan), text);
+        let applied = planned.trimtab(&["apply", "a.plan"]);
+        prop_assert_eq!(applied.status.code(), Some(0), "{}\n{}", told(&applied), text);
+        let (expected, found) = (tree(&played.root()), tree(&planned.root()));
+        prop_assert_eq!(expected, found, "{}\n{}\n{}", text, told(&applied), told(&played_output));
+        let again = planned.trimtab(&["apply", "a.plan"]);
+        if has_changes && tree(&planned.root()) != old {
+            prop_assert_eq!(again.status.code(), Some(2), "a plan is applied once\n{}\n{}", told(&again), text);
+        }
+        whole.set(whole.get() + 1);
+        Ok(())
+    });
+    if let Err(error) = outcome {
+        panic!("{error}");
+    }
+    assert!(whole.get() * 3 > cases, "too few of {cases} could be planned: {}", whole.get());
+}
+
+#[test]
+fn a_plan_is_refused_by_the_host_that_is_no_longer_as_it_was() {
+    let project = Project::new();
+    fs::write(project.path().join("play.yml"), PLAY.replace("{{ base }}/", "{{ base }}/{{ inventory_hostname }}-"))
+        .unwrap();
+    let base = format!("base={}", project.root().display());
+    let args = ["plan", "-i", "one,two,", "-c", "local", "-e", &base, "-o", "a.plan", "play.yml"];
+    assert_eq!(project.trimtab(&args).status.code(), Some(3));
+    let file = project.path().join("a.plan");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&file).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    fs::write(project.root().join("two-issue"), "somebody's\n").unwrap();
+    let applied = project.trimtab(&["apply", "a.plan"]);
+    let text = told(&applied);
+    assert!(text.contains("no longer as it was planned") && applied.status.code() == Some(2), "{text}");
+    assert_eq!(tree(&project.root()).into_keys().collect::<Vec<_>>(), ["one-issue", "one-motd", "two-issue"], "{text}");
+    let undone = project.trimtab(&["undo", "last"]);
+    assert!(undone.status.success(), "{}", told(&undone));
+    assert_eq!(tree(&project.root()).into_keys().collect::<Vec<_>>(), ["two-issue"]);
+}
+
+#[test]
+fn a_plan_that_was_altered_or_is_none_is_refused() {
+    let project = Project::new();
+    fs::write(project.path().join("play.yml"), PLAY).unwrap();
+    let base = format!("base={}", project.root().display());
+    project.trimtab(&["plan", "-i", "one,", "-c", "local", "-e", &base, "-o", "a.plan", "play.yml"]);
+    let text = fs::read_to_string(project.path().join("a.plan")).unwrap();
+    let cases = [
+        (text.replace("\"host\": \"one\"", "\"host\": \"localhost\""), "sealed with another key, or altered"),
+        (text.replace("trimtab plan 1", "trimtab plan 9"), "its format is `trimtab plan 9`"),
+        ("[]".to_owned(), "does not say its format"),
+        ("{".to_owned(), "is not a plan"),
+    ];
+    for (text, message) in cases {
+        fs::write(project.path().join("b.plan"), text).unwrap();
+        let refused = project.trimtab(&["apply", "b.plan"]);
+        assert!(!refused.status.success() && told(&refused).contains(message), "{message}: {}", told(&refused));
+        assert_eq!(tree(&project.root()).len(), 0);
+    }
 }
 
 const PLAY: &str = "

@@ -9,6 +9,7 @@ mod free_form;
 mod generated;
 mod goldens;
 mod inventory;
+mod lenient;
 mod own_filters;
 mod plays;
 mod roles;

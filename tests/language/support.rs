@@ -97,10 +97,21 @@ impl Playing<'_> {
             .unwrap_or_else(|error| panic!("{error} {:?} {:?}", error.hints(), error.others()));
         let inventory = inventory::load(&[self.inventory]).unwrap();
         let magic = Map::from_iter([("omit".into(), Value::from("__omit_place_holder__test"))]);
-        let vars = Arc::new(RunVars { extra, magic, warnings: Default::default(), keyring: Arc::default() });
+        let vars = Arc::new(RunVars {
+            extra,
+            magic,
+            warnings: Default::default(),
+            keyring: Arc::default(),
+            merges_maps: false,
+            results: Default::default(),
+            inject_facts: self.options.inject_facts,
+            settings: Default::default(),
+        });
         let (events, mut received) = mpsc::unbounded_channel();
         let ask = Box::new(|_: &trimtab::playbook::VarsPrompt| Ok(Value::Null));
-        let run = Run::new(self.options, load, Arc::new(inventory), vars, events, ask);
+        let source = self.inventory.to_owned();
+        let reload = Box::new(move || inventory::load(&[&source]));
+        let run = Run::new(self.options, load, Arc::new(inventory), reload, vars, events, ask);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let finished = runtime.block_on(async {
             tokio::time::timeout(std::time::Duration::from_secs(60), run_plays(&run, &plays, &[], None)).await

@@ -1,5 +1,6 @@
 //! What `ansible.cfg` and the environment set. The command line stands above both.
 
+pub mod constants;
 pub mod file;
 pub mod table;
 
@@ -326,9 +327,9 @@ mod tests {
 
     #[test]
     fn what_would_change_the_meaning_of_playbooks_is_refused() {
-        let (settings, ..) = load("[defaults]\nhash_behaviour = merge\n", &[]);
-        assert_eq!(settings.expect_err("refused").message(), "`hash_behaviour = merge` is not supported");
-        let (settings, ..) = load("[defaults]\nhash_behaviour = replace\nerror_on_undefined_vars=True\n", &[]);
+        let (settings, ..) = load("[defaults]\nerror_on_undefined_vars = no\n", &[]);
+        assert_eq!(settings.expect_err("refused").message(), "`error_on_undefined_vars = no` is not supported");
+        let (settings, ..) = load("[defaults]\nhash_behaviour = merge\nerror_on_undefined_vars=True\n", &[]);
         assert!(settings.is_ok());
     }
 

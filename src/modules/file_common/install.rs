@@ -233,11 +233,13 @@ pub async fn install(host: &Host, args: &Args, placement: &Placement, source: So
 
 /// Puts one file at a place that was found.
 pub async fn put(host: &Host, placement: &Placement, mut place: Place, source: Source) -> Result<Outcome, Failure> {
-    let answer = |outcome: Outcome, place: &Place| {
-        outcome.with("dest", place.seen.path.as_str()).with("src", source.shown.as_str())
+    let answer = |outcome: Outcome, place: &Place, written: bool| {
+        let dest = if placement.follow { &place.seen.real } else { &place.seen.path };
+        let outcome = outcome.with("dest", dest.as_str());
+        if written { outcome.with("src", source.shown.as_str()) } else { outcome.with("path", dest.as_str()) }
     };
     if !placement.force && place.seen.here.is_some() {
-        let outcome = answer(Outcome::ok(), &place).with("msg", "file already exists");
+        let outcome = answer(Outcome::ok(), &place, true).with("msg", "file already exists");
         return Ok(describe(outcome, place.seen.here.as_ref()));
     }
     if !place.seen.holds(&source.content) {
@@ -250,17 +252,18 @@ pub async fn put(host: &Host, placement: &Placement, mut place: Place, source: S
     };
     let planned = plan(&place.seen, place.directory.as_ref(), &source, &place.me, &place.permissions, &manner)?;
     let mut outcome = Outcome::ok();
+    // on the controller's side it is the same as `file` if the content is there already
+    let within_host = matches!(source.content, Content::File { .. });
+    let written = within_host || !place.seen.holds(&source.content);
     if let Some(change) = planned.change {
         let change = with_directories(change, &place.directories);
         outcome = Outcome::of_change(&change);
         host.change(change).await?;
-        if let Some(bytes) = source.content.bytes() {
+        if let Some(bytes) = source.content.bytes().filter(|_| written) {
             outcome = outcome.with("md5sum", md5(bytes));
         }
-    } else {
-        outcome = outcome.with("path", place.seen.path.as_str());
     }
-    outcome = answer(outcome, &place).with("checksum", source.content.sha1());
+    outcome = answer(outcome, &place, written).with("checksum", source.content.sha1());
     if let Some(backup) = planned.backup {
         outcome = outcome.with("backup_file", backup);
     }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::missing::{AllMissing, Lack};
+use crate::error::Error;
 use crate::source::{Place, Source};
 use crate::template::{
-    Kind, NameKind, SearchPath, UsedName, filter_exists, lookup_names, names_used, names_used_in_file, test_exists,
+    Kind, NameKind, SearchPath, UsedName, filter_documentation, filter_exists, lookup_names, names_used,
+    names_used_in_file, test_documentation, test_exists,
 };
 use crate::value::Value;
 use crate::yaml::Node;
@@ -69,15 +71,51 @@ pub(super) fn of_template(
 }
 
 fn add(used: &UsedName, search: &SearchPath, place: impl Fn() -> Place, missing: &mut AllMissing) {
+    let lack = match used.kind {
+        NameKind::Filter => Lack::Filter,
+        NameKind::Test => Lack::Test,
+        NameKind::Lookup => Lack::Lookup,
+    };
+    if !is_there(used, search) {
+        missing.add(lack, &used.name, &place(), false);
+    }
+}
+
+/// True if there is a filter, test or lookup of this name.
+pub(super) fn is_there(used: &UsedName, search: &SearchPath) -> bool {
     let name = used.name.as_str();
     let bare = name.rsplit('.').next().unwrap_or(name);
-    let (is_there, lack) = match used.kind {
-        NameKind::Filter => (filter_exists(name) || search.filter(bare).is_some(), Lack::Filter),
-        NameKind::Test => (test_exists(name), Lack::Test),
-        NameKind::Lookup => (is_lookup(name), Lack::Lookup),
-    };
-    if !is_there {
-        missing.add(lack, name, &place(), false);
+    match used.kind {
+        NameKind::Filter => filter_exists(name) || search.filter(bare).is_some(),
+        NameKind::Test => test_exists(name),
+        NameKind::Lookup => is_lookup(name),
+    }
+}
+
+/// The error of a name that is not there: what is near, or what can take its place.
+pub(super) fn unknown(used: &UsedName, search: &SearchPath, place: &Place) -> Error {
+    let name = used.name.as_str();
+    let bare = name.rsplit('.').next().unwrap_or(name);
+    let names = |documentation: Vec<(&'static str, &'static str)>| documentation.into_iter().map(|(name, _)| name);
+    match used.kind {
+        NameKind::Filter => match super::plugin_of(bare, search) {
+            Some(plugin) => {
+                let what =
+                    format!("the filter `{name}` is in `{}`, and plugins in Python cannot run", plugin.display());
+                Error::input(what).at(place).hint(format!(
+                    "write it as a macro: `{{% macro {bare}(value) %}}…{{% endmacro %}}` in `filters/{bare}.j2` beside the playbook or in the role"
+                ))
+            }
+            None => Error::input(format!("there is no filter `{name}`"))
+                .at(place)
+                .suggest(bare, names(filter_documentation())),
+        },
+        NameKind::Test => {
+            Error::input(format!("there is no test `{name}`")).at(place).suggest(bare, names(test_documentation()))
+        }
+        NameKind::Lookup => {
+            Error::input(format!("there is no lookup `{name}`")).at(place).suggest(bare, lookup_names())
+        }
     }
 }
 
@@ -88,7 +126,7 @@ pub(super) fn is_lookup(name: &str) -> bool {
 }
 
 /// Where a name stands, if the text stands in the file as it is; else where the text begins.
-fn place_within(start: &Place, text: &str, used: &UsedName) -> Place {
+pub(super) fn place_within(start: &Place, text: &str, used: &UsedName) -> Place {
     let found = || {
         // what stands before the span was changed where there are backslashes
         let from = Some(used.span.start as usize).filter(|_| !text.contains('\\'))?;

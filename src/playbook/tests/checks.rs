@@ -166,6 +166,44 @@ fn what_cannot_run_in_the_background_is_refused() {
 }
 
 #[test]
+fn an_unknown_name_in_a_template_is_an_error_where_it_is_certainly_used() {
+    let cases: &[(&str, bool, &str)] = &[
+        ("    - debug: {msg: \"{{ 'x' | uper }}\"}", true, "there is no filter `uper` (did you mean `upper`?"),
+        ("    - debug: msg={{ x is definned }}", true, "there is no test `definned` (did you mean `defined`?"),
+        ("    - debug: {msg: \"{{ [1] | map('intt') }}\"}", true, "there is no filter `intt` (did you mean `int`?"),
+        ("    - debug: {msg: \"{{ [1] | select('od') }}\"}", true, "there is no test `od` (did you mean `odd`?"),
+        (
+            "    - debug: {msg: \"{{ lookup('fille', 'x') }}\"}",
+            true,
+            "there is no lookup `fille` (did you mean `file`?",
+        ),
+        ("    - ping:\n      when: x | bol", true, "there is no filter `bol` (did you mean `bool`?"),
+        ("    - ping:\n      when: x | bol and y", true, "there is no filter `bol`"),
+        ("    - ping:\n      loop: \"{{ x | flaten }}\"", true, "there is no filter `flaten` (did you mean `flatten`?"),
+        ("    - ping:\n      when: y and x | bol", false, "there is no filter `bol`"),
+        ("    - ping:\n      when: [y, x | bol]", false, "there is no filter `bol`"),
+        ("    - debug: {msg: \"{{ x | uper }}\"}\n      when: x is defined", false, "there is no filter `uper`"),
+        ("    - debug: {msg: \"{{ x | uper if x else y }}\"}", false, "there is no filter `uper`"),
+        ("    - debug: {msg: \"{{ x | uper }}\"}\n      ignore_errors: true", false, "there is no filter `uper`"),
+        (
+            "    - block: [{debug: {msg: \"{{ x | uper }}\"}}]\n      rescue: [{ping: }]",
+            false,
+            "there is no filter `uper`",
+        ),
+    ];
+    for (text, certain, message) in cases {
+        let (errors, warnings) = judge(&tasks(&format!("{text}\n")), "");
+        let (is, other) = if *certain { (errors, warnings) } else { (warnings, errors) };
+        assert!(is.starts_with("play.yml:") && is.contains(message), "{text}: {is} {other}");
+        assert_eq!(is.contains("the task fails if it is reached"), !certain, "{text}: {is}");
+        assert_eq!(other, "", "{text}");
+    }
+    // once, with its number
+    let (_, warnings) = judge(&tasks("    - ping:\n      when: [a, b | bol, c | bol]\n"), "");
+    assert!(warnings.contains("it is used 2 times") && warnings.matches("no filter").count() == 1, "{warnings}");
+}
+
+#[test]
 fn a_filter_in_python_is_named_before_the_run() {
     let plugin = "def shout(x): return x.upper()\nclass FilterModule:\n  def filters(self): return {'shout': shout}\n";
     let project = |task: &str, more: &[(&str, &str)]| {
@@ -186,7 +224,7 @@ fn a_filter_in_python_is_named_before_the_run() {
     let (errors, _) = project("debug: {msg: \"{{ 'x' | shout }}\"}", &[]);
     assert!(errors.contains(message) && errors.contains("filters/shout.j2") && !errors.contains("quiet"), "{errors}");
     for task in
-        ["debug: {msg: \"{{ 'x' | shout if y else z }}\"}", "debug: {msg: a}\n      when: a | shout == 'A' and b"]
+        ["debug: {msg: \"{{ 'x' | shout if y else z }}\"}", "debug: {msg: a}\n      when: b and a | shout == 'A'"]
     {
         let (errors, warnings) = project(task, &[]);
         assert!(errors.is_empty() && warnings.contains(message), "{task}: {errors} {warnings}");

@@ -25,7 +25,7 @@ fn a_task_that_is_wrong() {
         ),
         (
             "- meta: noop\n      register: a-b",
-            "play.yml:4:17: `a-b` cannot be the name of a variable (names consist of letters, digits and `_`, and do not begin with a digit)",
+            "play.yml:4:17: Invalid variable name in 'register' specified: 'a-b' (names consist of letters, digits and `_`, and do not begin with a digit)",
         ),
         ("- include_role: {name: x, tasks_from: [a]}", "play.yml:3:43: `tasks_from` takes text, not a list"),
         (
@@ -104,7 +104,7 @@ fn a_play_that_is_wrong() {
         ("- import_playbook: pla.yml", "play.yml:1:20: there is no playbook `pla.yml` (did you mean `play.yml`?)"),
         (
             "- hosts: all\n  vars: {a-b: 1}",
-            "play.yml:2:10: `a-b` cannot be the name of a variable (names consist of letters, digits and `_`, and do not begin with a digit)",
+            "play.yml:2:10: Invalid variable name in 'vars' specified: 'a-b' (names consist of letters, digits and `_`, and do not begin with a digit)",
         ),
         ("- hosts: all\n  vars: [a]", "play.yml:2:10: `vars` takes a mapping of variables, not text"),
         ("- hosts: all\n  vars_prompt: [{prompt: x}]", "play.yml:2:17: an entry of `vars_prompt` needs a `name`"),

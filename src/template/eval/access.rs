@@ -11,6 +11,7 @@ use crate::value::Value;
 impl Evaluator<'_> {
     /// `object.name`: Python's methods first, then the entry of that name.
     pub(super) fn attribute(&mut self, object: &Value, name: &str) -> Result<Value> {
+        let object = methods::with_method(object, name);
         match object {
             // what is below something without value has none either, for the same reason
             Value::Undefined(_) => Ok(object.clone()),
@@ -52,6 +53,7 @@ impl Evaluator<'_> {
             return Ok(Value::Undefined(reason.clone()));
         }
         let key = self.deep(key)?;
+        let object = object.spelled();
         match object {
             Value::Map(map) => {
                 if let Some(value) = map.get(&key) {
@@ -105,8 +107,9 @@ impl Evaluator<'_> {
                 },
             };
         }
-        match &value {
-            Value::Undefined(_) => Ok(value),
+        let value = value.spelled();
+        match value {
+            Value::Undefined(_) => Ok(value.clone()),
             Value::List(items) => {
                 let chosen = slice_positions(items.len(), numbers)?;
                 Ok(Value::list(chosen.into_iter().map(|index| items[index].clone()).collect()))

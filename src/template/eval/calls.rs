@@ -233,16 +233,16 @@ impl Evaluator<'_> {
             let function = self.attribute(receiver, name)?;
             return self.call_value(&function, arguments, None);
         }
-        let keys = || object.keys();
+        let keys = || object.keys_are_settled().map(|()| object.keys());
         match &**name {
-            "keys" => Ok(Value::list(keys())),
+            "keys" => Ok(Value::list(keys()?)),
             "get" => match object.get(arguments.0.first().unwrap_or(&Value::Null))? {
                 Some(value) => self.read(value),
                 None => Ok(arguments.0.into_iter().nth(1).unwrap_or(Value::Null)),
             },
             "values" | "items" | "iteritems" => {
                 let mut out = Vec::new();
-                for key in keys() {
+                for key in keys()? {
                     let Some(value) = object.get(&key)? else { continue };
                     let value = self.read(value)?;
                     out.push(if &**name == "values" { value } else { Value::list(vec![key, value]) });

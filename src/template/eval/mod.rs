@@ -21,7 +21,7 @@ use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::parse::{self, Syntax};
 use super::tree::{Expression, For, Statement, StatementKind, Target, Template};
 use super::{Context, call};
-use crate::value::Value;
+use crate::value::{Text, Value};
 
 /// Statements, calls and includes nested deeper than this are taken for an endless recursion.
 const DEPTH_LIMIT: usize = 60;
@@ -40,11 +40,18 @@ struct Output {
     pieces: usize,
     first: Value,
     text: String,
+    /// A piece is data: not what the user wrote.
+    has_data: bool,
 }
 
 impl Output {
     fn push(&mut self, value: Value) -> Result<()> {
         self.pieces += 1;
+        self.has_data |= match &value {
+            Value::Str(text) => !text.is_written(),
+            Value::List(_) | Value::Map(_) | Value::Object(_) | Value::Undefined(_) => true,
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Big(_) | Value::Float(_) => false,
+        };
         match self.pieces {
             1 => self.first = value,
             pieces => {
@@ -60,7 +67,7 @@ impl Output {
 
     fn push_text(&mut self, text: &Arc<str>) -> Result<()> {
         if self.pieces == 0 {
-            self.push(Value::Str(crate::value::Text::data(Arc::clone(text))))
+            self.push(Value::Str(Text::made_of_written(Arc::clone(text))))
         } else {
             if self.pieces == 1 {
                 let first = std::mem::take(&mut self.first);
@@ -77,7 +84,8 @@ impl Output {
         match self.pieces {
             0 => Value::from(""),
             1 => self.first,
-            _ => Value::from(self.text),
+            _ if self.has_data => Value::from(self.text),
+            _ => Value::Str(Text::made_of_written(self.text)),
         }
     }
 
@@ -136,12 +144,13 @@ impl<'c> Evaluator<'c> {
         }
     }
 
-    /// A whole template: the type of its single piece, or text.
-    pub fn template_value(&mut self, template: &Template) -> Result<Value> {
+    /// A whole template: how many pieces it has, and its single piece with its type, or text.
+    pub fn template_value(&mut self, template: &Template) -> Result<(usize, Value)> {
         let mut out = Output::default();
         self.run_template(template, &mut out)?;
+        let pieces = out.pieces;
         let value = out.into_value();
-        self.finish(value)
+        self.finish(value).map(|value| (pieces, value))
     }
 
     /// A whole template as text.
@@ -268,7 +277,9 @@ impl<'c> Evaluator<'c> {
             if let Some(path) = self.context.find_template(&name, &self.template) {
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| TemplateError::failed(format!("cannot read `{}`: {error}", path.display())))?;
-                return parse::file_text(&text, &path.to_string_lossy(), &Syntax::file()).map(Some);
+                // only the template that is rendered itself keeps the newline at its end
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                return parse::file_text(text, &path.to_string_lossy(), &Syntax::file()).map(Some);
             }
             wanted.push(format!("`{name}`"));
         }

@@ -151,7 +151,7 @@ pub fn compare(left: &Value, right: &Value, sign: &str) -> Result<Option<Orderin
 
 /// Python's `needle in haystack`.
 pub fn contains(haystack: &Value, needle: &Value) -> Result<bool> {
-    match haystack {
+    match haystack.spelled() {
         Value::Str(text) => match needle {
             Value::Str(part) => Ok(text.as_str().contains(part.as_str())),
             other => Err(TemplateError::failed(format!(
@@ -193,6 +193,11 @@ pub fn negate(value: &Value) -> Result<Value> {
 
 /// Python's `+`.
 pub fn add(left: &Value, right: &Value) -> Result<Value> {
+    let (left, right) = match (left, right) {
+        // of two texts a text is made
+        (Value::Str(_), Value::Str(_)) => (left, right),
+        _ => (left.spelled(), right.spelled()),
+    };
     match (left, right) {
         (Value::Str(one), Value::Str(other)) => Ok(Value::from(format!("{}{}", one.as_str(), other.as_str()))),
         (Value::List(one), Value::List(other)) => Ok(Value::list(one.iter().chain(other.iter()).cloned().collect())),

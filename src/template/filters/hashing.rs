@@ -2,7 +2,7 @@
 
 use md5::Digest;
 
-use super::Filter;
+use super::{Filter, bcrypt};
 use crate::template::call::{Call, entry, text_of};
 use crate::template::error::{Result, TemplateError};
 use crate::template::python::random_below;
@@ -48,49 +48,130 @@ fn hash(text: &str, kind: &str) -> Result<String> {
 const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 fn password_hash(call: &Call<'_>) -> Result<Value> {
-    let password = call.text()?;
-    let kind = call.text_or(1, "sha512")?;
-    let (algorithm, longest) = match &*kind {
+    let text =
+        |index: usize| call.given(index).map(|value| text_of(value).map(std::borrow::Cow::into_owned)).transpose();
+    let number = |index: usize| call.given(index).map(|_| call.required_int(index)).transpose();
+    let options = HashOptions { salt: text(2)?, salt_size: number(3)?, rounds: number(4)?, ident: text(5)? };
+    hash_password(&call.text()?, &call.text_or(1, "sha512")?, &options).map(Value::from)
+}
+
+/// How a password is hashed; what is not set is chosen as Ansible does.
+#[derive(Default)]
+pub struct HashOptions {
+    pub salt: Option<String>,
+    pub salt_size: Option<i64>,
+    pub rounds: Option<i64>,
+    /// Which bcrypt: `2b`, `2a` or `2y`.
+    pub ident: Option<String>,
+}
+
+/// Names of algorithms that passlib knows and Ansible does not offer.
+const NOT_OFFERED: &[&str] = &[
+    "apr_md5_crypt",
+    "bsdi_crypt",
+    "cisco_asa",
+    "cisco_pix",
+    "crypt16",
+    "des_crypt",
+    "hex_md5",
+    "hex_sha1",
+    "hex_sha256",
+    "hex_sha512",
+    "lmhash",
+    "msdcc",
+    "msdcc2",
+    "mssql2000",
+    "mssql2005",
+    "mysql323",
+    "mysql41",
+    "nthash",
+    "oracle10",
+    "oracle11",
+    "pbkdf2_sha256",
+    "pbkdf2_sha512",
+    "phpass",
+    "postgres_md5",
+    "scram",
+    "scrypt",
+    "sha1_crypt",
+    "sun_md5_crypt",
+];
+
+/// The algorithm of a name, and the most digits that its salt can have.
+fn algorithm(kind: &str) -> Result<(Crypt, usize)> {
+    Ok(match kind {
         "sha512" | "sha512_crypt" => (Crypt::Sha512, 16),
         "sha256" | "sha256_crypt" => (Crypt::Sha256, 16),
         "md5" | "md5_crypt" => (Crypt::Md5, 8),
-        other => {
-            return Err(TemplateError::failed(format!(
-                "{other} is not in the list of supported algorithms: md5, sha256, sha512"
+        "blowfish" | "bcrypt" => (Crypt::Blowfish, bcrypt::SALT_DIGITS),
+        known if NOT_OFFERED.contains(&known) => {
+            return Err(TemplateError::as_ansible(format!(
+                "{known} is not in the list of supported passlib algorithms: md5, blowfish, sha256, sha512"
             )));
         }
-    };
-    let size = match call.given(3) {
-        Some(_) => usize::try_from(call.required_int(3)?).unwrap_or(0).clamp(1, longest),
-        None => longest,
-    };
-    let salt = match call.given(2) {
-        Some(salt) => text_of(salt)?.into_owned(),
-        None => {
-            let mut salt = String::new();
-            for _ in 0..size {
-                salt.push(char::from(DIGITS[random_below(64)? as usize]));
-            }
-            salt
+        other => {
+            let near = crate::error::nearest(other, ["md5", "blowfish", "sha256", "sha512"]);
+            let hint = near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
+            return Err(TemplateError::failed(format!(
+                "does not support '{other}' algorithm, known are md5, blowfish, sha256 and sha512{hint}"
+            )));
         }
+    })
+}
+
+/// A random salt as an algorithm wants it.
+pub fn hash_salt(kind: &str) -> Result<String> {
+    random_salt(algorithm(kind)?.1)
+}
+
+fn random_salt(size: usize) -> Result<String> {
+    let mut salt = String::new();
+    for _ in 0..size {
+        salt.push(char::from(DIGITS[random_below(64)? as usize]));
+    }
+    Ok(salt)
+}
+
+/// Hashes a password for /etc/shadow.
+pub fn hash_password(password: &str, kind: &str, options: &HashOptions) -> Result<String> {
+    let (algorithm, longest) = algorithm(kind)?;
+    let size = options.salt_size.map_or(longest, |size| usize::try_from(size).unwrap_or(0).clamp(1, longest));
+    let salt = match &options.salt {
+        Some(salt) => salt.clone(),
+        None => random_salt(size)?,
     };
+    // more would take minutes
+    let most = if let Crypt::Blowfish = algorithm { 18 } else { 20_000_000 };
+    if let Some(rounds) = options.rounds.filter(|rounds| *rounds > most) {
+        return Err(TemplateError::failed(format!("{rounds} rounds take too long, {most} are the most")));
+    }
+    let rounds = |least: u32| options.rounds.map(|rounds| u32::try_from(rounds).unwrap_or(0).max(least));
+    if let Crypt::Blowfish = algorithm {
+        let ident = options.ident.as_deref().unwrap_or("2b");
+        if !matches!(ident, "2" | "2a" | "2b" | "2y") {
+            return Err(TemplateError::failed(format!("`{ident}` is no kind of bcrypt, known are 2b, 2a and 2y")));
+        }
+        return bcrypt::hash(ident, password.as_bytes(), &salt, rounds(4).unwrap_or(12))
+            .ok_or_else(|| TemplateError::failed(format!("the salt must be {longest} letters, digits, `.` or `/`")));
+    }
     if salt.len() > longest || !salt.bytes().all(|byte| DIGITS.contains(&byte)) {
         return Err(TemplateError::failed(format!("the salt must be at most {longest} letters, digits, `.` or `/`")));
     }
-    let rounds = match call.given(4) {
-        Some(_) => Some(u32::try_from(call.required_int(4)?).unwrap_or(0).clamp(1000, 999_999_999)),
-        None => None,
-    };
+    let rounds = rounds(1000);
     let (password, salt_bytes) = (password.as_bytes(), salt.as_bytes());
-    Ok(Value::from(match algorithm {
+    Ok(match algorithm {
         Crypt::Md5 => format!("$1${salt}${}", md5_crypt(password, salt_bytes)),
-        Crypt::Sha512 => sha_crypt::<sha2::Sha512>("6", password, &salt, rounds.unwrap_or(656_000), &SHA512_ORDER),
         Crypt::Sha256 => sha_crypt::<sha2::Sha256>("5", password, &salt, rounds.unwrap_or(535_000), &SHA256_ORDER),
-    }))
+        // bcrypt was made above
+        Crypt::Sha512 | Crypt::Blowfish => {
+            sha_crypt::<sha2::Sha512>("6", password, &salt, rounds.unwrap_or(656_000), &SHA512_ORDER)
+        }
+    })
 }
 
 enum Crypt {
     Md5,
+    Blowfish,
     Sha256,
     Sha512,
 }

@@ -176,18 +176,21 @@ fn end(call: &Call<'_>, last: bool) -> Result<Value> {
 }
 
 fn length(call: &Call<'_>) -> Result<Value> {
-    Ok(Value::from(match call.value()? {
+    Ok(Value::from(match call.value()?.spelled() {
         Value::Str(text) => text.as_str().chars().count(),
         Value::List(items) => items.len(),
         Value::Map(map) => map.len(),
-        Value::Object(object) if object.describe().is_none() => object.keys().len(),
+        Value::Object(object) if object.describe().is_none() => {
+            object.keys_are_settled()?;
+            object.keys().len()
+        }
         Value::Undefined(_) => 0,
         other => return Err(TemplateError::failed(format!("object of type '{}' has no len()", other.type_name()))),
     }))
 }
 
 fn reverse(call: &Call<'_>) -> Result<Value> {
-    if let Value::Str(text) = call.value()? {
+    if let Value::Str(text) = call.value()?.spelled() {
         return Ok(Value::from(text.as_str().chars().rev().collect::<String>()));
     }
     let mut items = call.items()?;
@@ -452,12 +455,12 @@ fn subelements(call: &Call<'_>) -> Result<Value> {
 }
 
 /// Pairs of each element and each item of the list that a dotted path leads to in it.
-pub fn subelements_of(value: &Value, path: &Value, skip_missing: bool) -> Result<Vec<Value>> {
+fn subelements_of(value: &Value, path: &Value, skip_missing: bool) -> Result<Vec<Value>> {
     let elements: Vec<Value> = match value {
         Value::List(items) => items.to_vec(),
         other => match as_map(other)? {
             Some(map) => map.values().cloned().collect(),
-            None => return Err(TemplateError::failed("obj must be a list of dicts or a nested dict")),
+            None => return Err(TemplateError::as_ansible("obj must be a list of dicts or a nested dict")),
         },
     };
     let keys: Vec<String> = match path {
@@ -556,6 +559,10 @@ fn random(call: &Call<'_>) -> Result<Value> {
 }
 
 fn shuffle(call: &Call<'_>) -> Result<Value> {
+    // what cannot be iterated comes back as it is
+    if matches!(call.value()?, Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_) | Value::Null) {
+        return Ok(call.value()?.clone());
+    }
     let mut items = call.items()?;
     let mut seeded = match call.given(1).filter(|seed| seed.is_truthy()) {
         Some(seed) => Some(Twister::seeded(seed)?),

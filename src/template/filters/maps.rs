@@ -63,7 +63,9 @@ fn combine(call: &Call<'_>) -> Result<Value> {
                 };
             }
             _ => {
-                return Err(TemplateError::failed("'recursive' and 'list_merge' are the only valid keyword arguments"));
+                return Err(TemplateError::as_ansible(
+                    "'recursive' and 'list_merge' are the only valid keyword arguments",
+                ));
             }
         }
     }
@@ -82,7 +84,7 @@ fn combine(call: &Call<'_>) -> Result<Value> {
             continue;
         }
         let Some(map) = as_map(value)? else {
-            return Err(TemplateError::failed(format!(
+            return Err(TemplateError::as_ansible(format!(
                 "failed to combine variables, expected dicts but got {}",
                 crate::template::call::describe(value)
             )));
@@ -137,7 +139,11 @@ fn dict2items(call: &Call<'_>) -> Result<Value> {
 fn items2dict(call: &Call<'_>) -> Result<Value> {
     let (key_name, value_name) = (call.text_or(1, "key")?, call.text_or(2, "value")?);
     let mut out = Map::new();
-    for item in call.list(0)? {
+    let Some(items) = call.value()?.as_list() else {
+        let what = crate::template::call::describe(call.value()?);
+        return Err(TemplateError::failed(format!("items2dict requires a list, got {what} instead")));
+    };
+    for item in items {
         let map = as_map(item)?.ok_or_else(|| TemplateError::failed("items2dict requires a list of dictionaries"))?;
         match (map.get(&*key_name), map.get(&*value_name)) {
             (Some(key), Some(value)) => out.insert(key.clone(), value.clone()),
@@ -182,7 +188,10 @@ fn rekey_on_member(call: &Call<'_>) -> Result<Value> {
     };
     let items: Vec<Value> = match as_map(call.value()?)? {
         Some(map) => map.values().cloned().collect(),
-        None => call.list(0)?.to_vec(),
+        None => match call.value()? {
+            Value::List(items) => items.to_vec(),
+            _ => return Err(TemplateError::failed("Type is not a valid list, set, or dict")),
+        },
     };
     let mut out = Map::new();
     for item in items {
@@ -193,7 +202,7 @@ fn rekey_on_member(call: &Call<'_>) -> Result<Value> {
             .ok_or_else(|| TemplateError::failed(format!("Key {} was not found.", key.to_repr())))?;
         if out.contains_key(&member) && !overwrite {
             return Err(TemplateError::failed(format!(
-                "Key {} is not unique, cannot convert to dict.",
+                "Key {} is not unique, cannot correctly turn into dict",
                 member.to_repr()
             )));
         }

@@ -231,7 +231,10 @@ fn urlsplit(call: &Call<'_>) -> Result<Value> {
     match call.given(1) {
         Some(wanted) if !text_of(wanted)?.is_empty() => {
             let wanted = text_of(wanted)?;
-            parts.get(&*wanted).cloned().ok_or_else(|| TemplateError::failed(format!("`{wanted}` is no part of a URL")))
+            parts
+                .get(&*wanted)
+                .cloned()
+                .ok_or_else(|| TemplateError::failed(format!("unknown URL component: {wanted}")))
         }
         _ => Ok(Value::map(parts)),
     }

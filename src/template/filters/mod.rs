@@ -1,5 +1,6 @@
 //! Filters: one table a theme; adding one is one function and one line.
 
+mod bcrypt;
 mod encoding;
 mod hashing;
 mod lists;
@@ -21,7 +22,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
-pub use lists::{cartesian, flatten_into, subelements_of};
+pub use hashing::{HashOptions, hash_password, hash_salt};
+pub use lists::{cartesian, flatten_into};
 pub use paths::glob;
 pub use values::parse_int;
 pub use yaml_json::{parse_json, to_compact_json};
@@ -80,7 +82,8 @@ pub fn short_name(name: &str) -> &str {
 pub fn call(context: &Context, name: &str, positional: Vec<Value>, named: Vec<(Arc<str>, Value)>) -> Result<Value> {
     let short = short_name(name);
     if let Some(filter) = by_name().get(short) {
-        return filter.call(context, positional, named).map_err(|error| explain(error, short));
+        let result = filter.call(context, positional, named).map_err(|error| explain(error, short))?;
+        return Ok(context.results.of_filter(short, result));
     }
     // tests could be written as filters before Ansible 2.9
     if tests::find(short).is_some() {
@@ -126,9 +129,7 @@ pub fn exists(name: &str) -> bool {
 
 fn explain(error: TemplateError, name: &str) -> TemplateError {
     match error.kind() {
-        TemplateErrorKind::Failed | TemplateErrorKind::Mandatory => {
-            error.context(&format!("the filter `{name}` failed"))
-        }
+        TemplateErrorKind::Failed => error.context(&format!("the filter `{name}` failed")),
         _ => error,
     }
 }

@@ -109,6 +109,7 @@ fn regex_escape(call: &Call<'_>) -> Result<Value> {
             }
             Ok(Value::from(out))
         }
-        other => Err(TemplateError::failed(format!("Regex type ({other}) not yet implemented"))),
+        "posix_extended" => Err(TemplateError::as_ansible("Regex type (posix_extended) not yet implemented")),
+        other => Err(TemplateError::as_ansible(format!("Invalid regex type ({other})"))),
     }
 }

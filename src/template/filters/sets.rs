@@ -4,7 +4,7 @@ use indexmap::IndexSet;
 
 use super::Filter;
 use crate::template::call::{Call, check_defined, entry, get_path, iterate};
-use crate::template::error::Result;
+use crate::template::error::{Result, TemplateError};
 use crate::value::Value;
 
 pub static FILTERS: &[Filter] = &[
@@ -43,7 +43,25 @@ fn unique(call: &Call<'_>) -> Result<Value> {
     let case_sensitive = call.flag(1, false)?;
     let mut seen = IndexSet::new();
     let mut out = Vec::new();
-    for item in call.items()? {
+    let items = call.items()?;
+    // Python cannot hash these: then Ansible compares item by item, and knows neither letter case nor attributes
+    let attributes = call
+        .given(2)
+        .map(|attribute| items.iter().map(|item| get_path(call.context, item, attribute)).collect::<Result<Vec<_>>>());
+    let compared = attributes.transpose()?;
+    let is_hashable = |item: &Value| !matches!(item, Value::List(_) | Value::Map(_) | Value::Object(_));
+    if !compared.as_ref().unwrap_or(&items).iter().all(is_hashable) {
+        let says_case = call.given(1).is_some_and(|flag| !flag.is_truthy());
+        if compared.is_some() || says_case {
+            return Err(TemplateError::as_ansible(
+                "Jinja2's unique filter failed and we cannot fall back to Ansible's version as it does not support the \
+                 parameters supplied: unhashable type: an item is a list or a map",
+            ));
+        }
+        items.iter().try_for_each(check_defined)?;
+        return Ok(list(items.into_iter()));
+    }
+    for item in items {
         let value = match call.given(2) {
             Some(attribute) => get_path(call.context, &item, attribute)?,
             None => item.clone(),

@@ -1,7 +1,7 @@
 //! Filters about texts.
 
 use super::Filter;
-use crate::template::call::{Call, entry, iterate, text_of};
+use crate::template::call::{Call, entry, entry_for_undefined, iterate, text_of};
 use crate::template::error::{Result, TemplateError};
 use crate::template::methods;
 use crate::template::python::percent_format;
@@ -27,7 +27,12 @@ pub static FILTERS: &[Filter] = &[
         }
         methods::call(call.context, &Value::from(call.text()?.into_owned()), "split", arguments, Vec::new())
     }),
-    entry(&["format"], &["value", "*positional", "**named"], "the %-format filled with arguments", format),
+    entry_for_undefined(
+        &["format"],
+        &["value", "*positional", "**named"],
+        "the %-format filled with arguments",
+        format,
+    ),
     entry(&["center"], &["value", "width"], "in the middle of a width", center),
     entry(&["indent"], &["value", "width", "first", "blank"], "with its lines indented, but for the first", indent),
     entry(&["truncate"], &["value", "length", "killwords", "end", "leeway"], "cut to a length", truncate),
@@ -97,12 +102,20 @@ fn format(call: &Call<'_>) -> Result<Value> {
     if !call.named.is_empty() && !call.rest.is_empty() {
         return Err(TemplateError::failed("can't handle positional and keyword arguments at the same time"));
     }
+    let text = call.text()?;
+    // `%r` names what is undefined, all others need its value
+    let mut arguments = call.rest.iter().chain(call.named.iter().map(|(_, value)| value));
+    if let Some(Value::Undefined(reason)) = arguments.find(|value| value.is_undefined())
+        && !text.contains("%r")
+    {
+        return Err(TemplateError::undefined(reason));
+    }
     let arguments = if call.named.is_empty() {
         Value::list(call.rest.clone())
     } else {
         Value::map(call.named.iter().map(|(name, value)| (Value::from(&**name), value.clone())).collect())
     };
-    percent_format(&call.text()?, &arguments, true).map(Value::from)
+    percent_format(&text, &arguments, true).map(Value::from)
 }
 
 fn center(call: &Call<'_>) -> Result<Value> {

@@ -34,7 +34,9 @@ fn size(value: &Value) -> Result<f64> {
 
 fn human_readable(call: &Call<'_>) -> Result<Value> {
     let size = match call.value()? {
-        Value::Str(_) => return Err(TemplateError::failed("the size must be a number")),
+        Value::Str(_) => {
+            return Err(TemplateError::failed("human_readable() failed on bad input: the size must be a number"));
+        }
         other => size(other)?,
     };
     let bits = call.flag(1, false)?;

@@ -51,14 +51,15 @@ fn default(call: &Call<'_>) -> Result<Value> {
 fn mandatory(call: &Call<'_>) -> Result<Value> {
     match call.value()? {
         Value::Undefined(reason) => {
+            let undefined = TemplateError::undefined(reason);
+            let name = match undefined.kind() {
+                TemplateErrorKind::Undefined { name: Some(name) } => format!("'{name}' "),
+                _ => String::new(),
+            };
+            let gap = if call.context.results.is_old() { " " } else { "" };
             let message = match call.given(1) {
                 Some(message) => text_of(message)?.into_owned(),
-                None => match TemplateError::undefined(reason).kind() {
-                    TemplateErrorKind::Undefined { name: Some(name) } => {
-                        format!("Mandatory variable '{name}' not defined.")
-                    }
-                    _ => "Mandatory variable not defined.".to_owned(),
-                },
+                None => format!("Mandatory variable {name}{gap}not defined."),
             };
             Err(TemplateError::new(TemplateErrorKind::Mandatory, message))
         }
@@ -78,11 +79,18 @@ fn ternary(call: &Call<'_>) -> Result<Value> {
 }
 
 fn type_debug(call: &Call<'_>) -> Result<Value> {
-    Ok(Value::from(call.value()?.type_name()))
+    Ok(Value::from(match call.value()? {
+        Value::Str(text) if call.context.results.is_old() => text.old_type_name().unwrap_or("str"),
+        other => other.type_name(),
+    }))
 }
 
 fn bool(call: &Call<'_>) -> Result<Value> {
     let value = call.value()?;
+    // as Ansible gave it back
+    if value.is_null() && call.context.results.is_old() {
+        return Ok(Value::Null);
+    }
     let known = match value {
         Value::Bool(flag) => Some(*flag),
         Value::Int(number @ (0 | 1)) => Some(*number == 1),

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::{Lookup, terms};
-use crate::template::call::{Call, as_map, entry, text_of};
+use crate::template::call::{Call, as_map, entry, entry_for_undefined, text_of};
 use crate::template::error::{Result, TemplateError, TemplateErrorKind};
 use crate::template::filters::glob;
 use crate::template::parse::Syntax;
+use crate::template::results::{self, Results};
 use crate::template::search::expand_home;
-use crate::value::Value;
+use crate::value::{Text, Value};
 
 pub static LOOKUPS: &[Lookup] = &[
     entry(&["file"], &["_terms", "lstrip", "rstrip"], "the text of files", |call| {
@@ -18,7 +19,12 @@ pub static LOOKUPS: &[Lookup] = &[
         terms(call)?.iter().map(|term| Ok(Value::from(read(call, "files", &text_of(term)?)?.1))).collect()
     }),
     entry(&["fileglob"], &["_terms"], "the files that match a pattern", fileglob),
-    entry(&["first_found"], &["_terms", "files", "paths", "skip"], "the first file that exists", first_found),
+    entry_for_undefined(
+        &["first_found"],
+        &["_terms", "files", "paths", "skip"],
+        "the first file that exists",
+        first_found,
+    ),
     entry(
         &["template"],
         &[
@@ -61,6 +67,48 @@ pub fn read(call: &Call<'_>, kind: &str, name: &str) -> Result<(PathBuf, String)
     }
 }
 
+/// Finds and reads a file in `files` that is written in `encoding`.
+pub fn read_encoded(call: &Call<'_>, name: &str, encoding: &str) -> Result<(PathBuf, String)> {
+    let path = call.context.search.find("files", name).ok_or_else(|| {
+        let error = missing(call, "files", name);
+        TemplateError::new(TemplateErrorKind::Missing, format!("{}: No such file or directory", error.message()))
+    })?;
+    let bytes = std::fs::read(&path)
+        .map_err(|error| TemplateError::failed(format!("cannot read `{}`: {error}", path.display())))?;
+    let bytes = call.context.keyring.open(&path, bytes).map_err(|error| TemplateError::from_error(&error))?;
+    let name = encoding.to_ascii_lowercase().replace(['-', '_'], "");
+    let text = match name.as_str() {
+        "latin1" | "iso88591" | "l1" | "latin" => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
+        "iso885915" | "latin9" => Some(bytes.iter().map(|byte| latin_9(*byte)).collect()),
+        "ascii" | "usascii" => bytes.is_ascii().then(|| String::from_utf8_lossy(&bytes).into_owned()),
+        "utf8" | "utf8sig" => String::from_utf8(bytes).ok().map(|text| text.trim_start_matches('\u{feff}').to_owned()),
+        _ => {
+            return Err(TemplateError::failed(format!(
+                "unknown encoding: `{encoding}`, known are utf-8, ascii, iso8859-1 and iso8859-15"
+            )));
+        }
+    };
+    match text {
+        Some(text) => Ok((path, text)),
+        None => Err(TemplateError::failed(format!("the file `{}` is no text in {encoding}", path.display()))),
+    }
+}
+
+/// ISO 8859-15 is ISO 8859-1 but for eight characters.
+fn latin_9(byte: u8) -> char {
+    match byte {
+        0xa4 => '€',
+        0xa6 => 'Š',
+        0xa8 => 'š',
+        0xb4 => 'Ž',
+        0xb8 => 'ž',
+        0xbc => 'Œ',
+        0xbd => 'œ',
+        0xbe => 'Ÿ',
+        other => char::from(other),
+    }
+}
+
 fn file(call: &Call<'_>, term: &Value) -> Result<Value> {
     let (_, text) = read(call, "files", &text_of(term)?)?;
     let mut text = text.as_str();
@@ -93,7 +141,8 @@ fn fileglob(call: &Call<'_>) -> Result<Vec<Value>> {
 /// One or several names: a list, or a text that commas, semicolons (or colons, for paths) part.
 fn names(value: &Value, separators: &[char]) -> Result<Vec<String>> {
     match value {
-        Value::Null => Ok(Vec::new()),
+        // in a loop, a name that is not known is a file that is not there
+        Value::Null | Value::Undefined(_) => Ok(Vec::new()),
         Value::List(items) => {
             let mut out = Vec::new();
             for item in items.iter() {
@@ -108,14 +157,15 @@ fn names(value: &Value, separators: &[char]) -> Result<Vec<String>> {
 fn first_found(call: &Call<'_>) -> Result<Vec<Value>> {
     let mut skip = call.flag(3, false)?;
     let mut candidates: Vec<String> = Vec::new();
-    let mut add = |files: Vec<String>, paths: Vec<String>| {
+    // without names of files, the paths are looked for themselves
+    let mut add = |files: Option<Vec<String>>, paths: Vec<String>| {
+        let Some(files) = files else {
+            candidates.extend(paths);
+            return;
+        };
         let files: Vec<String> = files.into_iter().filter(|file| !file.is_empty()).collect();
         if paths.is_empty() {
             candidates.extend(files);
-            return;
-        }
-        if files.is_empty() {
-            candidates.extend(paths);
             return;
         }
         for path in &paths {
@@ -141,19 +191,19 @@ fn first_found(call: &Call<'_>) -> Result<Vec<Value>> {
         match as_map(term)? {
             Some(options) => {
                 if !plain.is_empty() {
-                    add(std::mem::take(&mut plain), paths.clone());
+                    add(Some(std::mem::take(&mut plain)), paths.clone());
                 }
                 let option = |name: &str, separators: &[char]| {
-                    options.get(name).map_or_else(|| Ok(Vec::new()), |value| names(value, separators))
+                    options.get(name).map(|value| names(value, separators)).transpose()
                 };
-                add(option("files", &[',', ';'])?, option("paths", &[',', ':', ';'])?);
+                add(option("files", &[',', ';'])?, option("paths", &[',', ':', ';'])?.unwrap_or_default());
                 skip |= options.get("skip").is_some_and(|flag| flag.to_ansible_bool().unwrap_or(false));
             }
             None => plain.extend(names(term, &[',', ';'])?),
         }
     }
     if !plain.is_empty() {
-        add(plain, paths);
+        add(Some(plain), paths);
     }
     let kinds = [call.context.file_kind, "files", "templates", "vars", "tasks"];
     for name in &candidates {
@@ -185,6 +235,7 @@ fn template(call: &Call<'_>) -> Result<Vec<Value>> {
             *slot = text_of(text)?.into_owned();
         }
     }
+    let (converts, is_native) = (call.flag(1, true)?, call.flag(11, false)?);
     syntax.trim_blocks = call.flag(8, true)?;
     syntax.lstrip_blocks = call.flag(9, false)?;
     let context = match call.given(10) {
@@ -194,7 +245,14 @@ fn template(call: &Call<'_>) -> Result<Vec<Value>> {
     let mut out = Vec::new();
     for term in terms(call)? {
         let (path, text) = read(call, "templates", &text_of(term)?)?;
-        out.push(Value::from(context.text_with(&text, &path.to_string_lossy(), &syntax)?));
+        let rendered = context.text_with(&text, &path.to_string_lossy(), &syntax)?;
+        let kept = |text: String| Value::Str(Text::data(text).kept(true));
+        out.push(match context.results {
+            Results::Typed => Value::from(rendered),
+            Results::Text if converts => results::converted(Value::from(rendered), false),
+            Results::Spelled if is_native => results::spelled(Value::from(rendered)),
+            Results::Text | Results::Spelled => kept(rendered),
+        });
     }
     Ok(out)
 }

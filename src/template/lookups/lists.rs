@@ -3,9 +3,9 @@
 use super::{Lookup, terms};
 use crate::template::call::{Call, as_map, entry, entry_for_undefined, iterate};
 use crate::template::error::{Result, TemplateError};
-use crate::template::filters::{cartesian, flatten_into, subelements_of};
+use crate::template::filters::{cartesian, flatten_into};
 use crate::template::python::random_below;
-use crate::value::{Value, object};
+use crate::value::{Map, Value, object};
 
 pub static LOOKUPS: &[Lookup] = &[
     entry_for_undefined(&["items"], &["_terms"], "the terms, lists among them dissolved once", |call| {
@@ -22,7 +22,11 @@ pub static LOOKUPS: &[Lookup] = &[
     entry(&["together"], &["_terms"], "lists of the items at the same place", together),
     entry(&["subelements"], &["_terms"], "each item with each element of a list in it", subelements),
     entry(&["indexed_items"], &["_terms"], "pairs of place and item", |call| {
-        let items = flattened_once(terms(call)?);
+        let given = terms(call)?;
+        if let [Value::Map(_) | Value::Object(_)] = given {
+            return Err(TemplateError::failed("with_indexed_items expects a list"));
+        }
+        let items = flattened_once(given);
         Ok(items.into_iter().enumerate().map(|(index, item)| Value::list(vec![index.into(), item])).collect())
     }),
     entry(
@@ -47,7 +51,7 @@ pub static LOOKUPS: &[Lookup] = &[
 fn flattened_once(items: &[Value]) -> Vec<Value> {
     let mut out = Vec::new();
     for item in items {
-        match item {
+        match item.spelled() {
             Value::List(inner) => out.extend(inner.iter().cloned()),
             other => out.push(other.clone()),
         }
@@ -105,7 +109,7 @@ fn subelements(call: &Call<'_>) -> Result<Vec<Value>> {
         [list, key, flags] => (list, key, Some(flags)),
         _ => {
             return Err(TemplateError::failed(
-                "subelements lookup expects a list of two or three items: the elements, the key, and flags",
+                "subelements lookup expects a list of two or three items, the elements, the key and flags",
             ));
         }
     };
@@ -116,16 +120,64 @@ fn subelements(call: &Call<'_>) -> Result<Vec<Value>> {
             .is_some_and(|flag| flag.to_ansible_bool().unwrap_or(false)),
         None => false,
     };
-    // elements that a loop's result marks as skipped do not count
-    let skipped = |element: &Value| element.get("skipped").is_some_and(Value::is_truthy);
+    let Value::Str(path) = key else {
+        return Err(TemplateError::failed("first a dict or a list, second a string pointing to the subkey"));
+    };
     let elements: Vec<Value> = match list {
-        Value::List(items) => items.iter().filter(|item| !skipped(item)).cloned().collect(),
+        Value::List(items) => items.to_vec(),
         other => match as_map(other)? {
-            Some(map) => map.values().filter(|item| !skipped(item)).cloned().collect(),
+            // a result that was skipped has no elements
+            Some(map) if map.get("skipped").is_some_and(Value::is_truthy) => Vec::new(),
+            Some(map) => map.values().cloned().collect(),
             None => {
-                return Err(TemplateError::failed("first a dict or a list, second a string pointing to the subkey"));
+                return Err(TemplateError::failed(
+                    "subelements lookup expects a dictionary or a list: first a dict or a list, second a string \
+                     pointing to the subkey",
+                ));
             }
         },
     };
-    subelements_of(&Value::list(elements), key, skip_missing)
+    let keys: Vec<&str> = path.as_str().split('.').collect();
+    let mut out = Vec::new();
+    for element in elements {
+        let Some(map) = as_map(&element)? else {
+            let what = crate::template::call::describe(&element);
+            return Err(TemplateError::failed(format!("subelements lookup expects a dictionary, got {what}")));
+        };
+        // so do the results of a loop that were skipped
+        if map.get("skipped").is_some_and(Value::is_truthy) {
+            continue;
+        }
+        let mut rest = map.into_owned();
+        let taken = take_list(&mut rest, &keys, skip_missing)?;
+        let rest = Value::map(rest);
+        out.extend(taken.into_iter().map(|item| Value::list(vec![rest.clone(), item])));
+    }
+    Ok(out)
+}
+
+/// Takes the list at a path out of a map, as Ansible does.
+fn take_list(map: &mut Map, keys: &[&str], skip_missing: bool) -> Result<Vec<Value>> {
+    let fail = |words: String| if skip_missing { Ok(Vec::new()) } else { Err(TemplateError::failed(words)) };
+    let Some((key, below)) = keys.split_first() else { return Ok(Vec::new()) };
+    let Some(value) = map.get(*key) else {
+        return fail(format!("could not find '{key}' key in iterated item '{}'", Value::map(map.clone()).to_repr()));
+    };
+    if below.is_empty() {
+        return match value {
+            Value::List(items) => {
+                let items = items.to_vec();
+                map.shift_remove(*key);
+                Ok(items)
+            }
+            other => fail(format!("the key {key} should point to a list, got '{}'", other.to_text())),
+        };
+    }
+    let Some(inner) = as_map(value)? else {
+        return fail(format!("the key {key} should point to a dictionary, got '{}'", value.to_text()));
+    };
+    let mut inner = inner.into_owned();
+    let items = take_list(&mut inner, below, skip_missing)?;
+    map.insert(Value::from(*key), Value::map(inner));
+    Ok(items)
 }

@@ -1,11 +1,14 @@
 //! The lookup `password`: a random text, kept in a file of the controller.
 
+use std::borrow::Cow;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
 
 use super::{Lookup, split_words, terms};
 use crate::template::call::{Call, entry, iterate, text_of};
 use crate::template::error::{Result, TemplateError};
+use crate::template::filters::{HashOptions, hash_password, hash_salt};
 use crate::template::python::{Twister, random_below};
 use crate::template::search::expand_home;
 use crate::value::Value;
@@ -48,7 +51,8 @@ fn password(call: &Call<'_>, term: &str) -> Result<Value> {
         None => ["ascii_letters", "digits", ".,:-_"].map(str::to_owned).to_vec(),
     };
     let mut seed = call.given(5).cloned();
-    let mut encrypt = call.given(3).is_some();
+    let option = |index: usize| call.given(index).map(|value| text_of(value).map(Cow::into_owned)).transpose();
+    let (mut encrypt, mut ident) = (option(3)?, option(4)?);
     for word in words {
         match word.split_once('=') {
             Some(("length", value)) => {
@@ -58,24 +62,80 @@ fn password(call: &Call<'_>, term: &str) -> Result<Value> {
             }
             Some(("chars", value)) => classes = split_classes(value),
             Some(("seed", value)) => seed = Some(Value::from(value)),
-            Some(("encrypt", _)) => encrypt = true,
-            Some(("ident", _)) => {}
+            Some(("encrypt", value)) => encrypt = Some(value.to_owned()),
+            Some(("ident", value)) => ident = Some(value.to_owned()),
             _ => return Err(TemplateError::failed(format!("unrecognized value in the password term: `{word}`"))),
         }
     }
-    if encrypt {
-        return Err(TemplateError::failed(
-            "`encrypt` is not supported: apply the `password_hash` filter to the password instead",
-        ));
-    }
-    let keep = path != "/dev/null";
+    let encrypt = encrypt.filter(|kind| !kind.is_empty());
     let path = expand_home(&path);
     let path = if path.is_absolute() { path } else { call.context.search.playbook_dir.join(path) };
-    if keep && let Ok(text) = std::fs::read_to_string(&path) {
-        let line = text.lines().next().unwrap_or_default();
-        // Ansible may have kept a salt beside it
-        return Ok(Value::from(line.split(" salt=").next().unwrap_or(line)));
+    let keeps = path != Path::new("/dev/null");
+    let present = if keeps { std::fs::read_to_string(&path).ok().map(|text| Kept::parse(&text)) } else { None };
+    let mut kept = match &present {
+        Some(present) => present.clone(),
+        None => Kept { password: random(&classes, length, seed.as_ref())?, ..Kept::default() },
+    };
+    if let Some(kind) = &encrypt {
+        if kept.salt.is_none() {
+            kept.salt = Some(hash_salt(kind)?);
+        }
+        if kept.ident.is_none() && matches!(kind.as_str(), "bcrypt" | "blowfish") {
+            kept.ident = Some(ident.unwrap_or_else(|| "2a".to_owned()));
+        }
     }
+    let hashed = encrypt.map(|kind| {
+        let options = HashOptions { salt: kept.salt.clone(), ident: kept.ident.clone(), ..HashOptions::default() };
+        hash_password(&kept.password, &kind, &options)
+    });
+    let hashed = hashed.transpose()?;
+    if keeps && present.as_ref() != Some(&kept) {
+        kept.write(&path, present.is_none()).map_err(|error| {
+            TemplateError::failed(format!("cannot keep the password in `{}`: {error}", path.display()))
+        })?;
+    }
+    Ok(Value::from(hashed.unwrap_or(kept.password)))
+}
+
+/// What the file of a password holds: one line, `PASSWORD[ salt=SALT[ ident=IDENT]]`, as Ansible writes it.
+#[derive(Clone, Default, PartialEq)]
+struct Kept {
+    password: String,
+    salt: Option<String>,
+    ident: Option<String>,
+}
+
+impl Kept {
+    fn parse(text: &str) -> Kept {
+        let line = text.lines().next().unwrap_or_default();
+        let Some((password, rest)) = line.rsplit_once(" salt=") else {
+            return Kept { password: line.to_owned(), ..Kept::default() };
+        };
+        let (salt, ident) = match rest.split_once(" ident=") {
+            Some((salt, ident)) => (salt, Some(ident.to_owned())),
+            None => (rest, None),
+        };
+        Kept { password: password.to_owned(), salt: Some(salt.to_owned()), ident }
+    }
+
+    fn write(&self, path: &Path, is_new: bool) -> std::io::Result<()> {
+        if let Some(directory) = path.parent() {
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        let mut options = std::fs::OpenOptions::new();
+        // two runs at once must not each have a password of their own
+        let mut file = options.write(true).create_new(is_new).truncate(true).mode(0o600).open(path)?;
+        let mut line = self.password.clone();
+        for (name, value) in [("salt", &self.salt), ("ident", &self.ident)] {
+            if let Some(value) = value {
+                line.push_str(&format!(" {name}={value}"));
+            }
+        }
+        writeln!(file, "{line}")
+    }
+}
+
+fn random(classes: &[String], length: usize, seed: Option<&Value>) -> Result<String> {
     let alphabet: Vec<char> = classes
         .iter()
         .flat_map(|name| class(name).unwrap_or_else(|| name.clone()).chars().collect::<Vec<_>>())
@@ -83,7 +143,7 @@ fn password(call: &Call<'_>, term: &str) -> Result<Value> {
     if alphabet.is_empty() || length > 100_000 {
         return Err(TemplateError::failed("the password has no characters to choose from, or is too long"));
     }
-    let mut twister = seed.as_ref().map(Twister::seeded).transpose()?;
+    let mut twister = seed.map(Twister::seeded).transpose()?;
     let mut text = String::new();
     for _ in 0..length {
         let limit = alphabet.len() as u64;
@@ -93,19 +153,7 @@ fn password(call: &Call<'_>, term: &str) -> Result<Value> {
         };
         text.push(alphabet[index as usize]);
     }
-    if keep {
-        let write = || -> std::io::Result<()> {
-            if let Some(directory) = path.parent() {
-                std::fs::create_dir_all(directory)?;
-            }
-            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            writeln!(file, "{text}")
-        };
-        write().map_err(|error| {
-            TemplateError::failed(format!("cannot keep the password in `{}`: {error}", path.display()))
-        })?;
-    }
-    Ok(Value::from(text))
+    Ok(text)
 }
 
 /// Parts at commas; a doubled comma is a comma.

@@ -29,7 +29,7 @@ struct Range {
 fn number(name: &str, text: &str) -> Result<i64> {
     parse_int(text, 0)
         .and_then(|number| i64::try_from(number).ok())
-        .ok_or_else(|| TemplateError::failed(format!("can't parse {name}={text} as integer")))
+        .ok_or_else(|| TemplateError::failed(format!("Invalid type for {name}: `{text}` is no integer")))
 }
 
 impl Range {
@@ -41,9 +41,7 @@ impl Range {
             "stride" => self.stride = Some(number(name, text)?),
             "format" => self.format = Some(text.to_owned()),
             other => {
-                return Err(TemplateError::failed(format!(
-                    "unrecognized argument `{other}`, known are start, end, count, stride and format"
-                )));
+                return Err(TemplateError::failed(format!("unrecognized arguments to with_sequence: ['{other}']")));
             }
         }
         Ok(())
@@ -99,12 +97,10 @@ impl Range {
             return Ok(());
         }
         if stride > 0 && end < start {
-            return Err(TemplateError::failed(format!("to count backwards make stride negative ({start} to {end})")));
+            return Err(TemplateError::failed("to count backwards make stride negative"));
         }
         if stride < 0 && end > start {
-            return Err(TemplateError::failed(format!(
-                "to count forward don't make stride negative ({start} to {end})"
-            )));
+            return Err(TemplateError::failed("to count forward don't make stride negative"));
         }
         if end.saturating_sub(start).saturating_abs() / stride.saturating_abs() > LIMIT {
             return Err(TemplateError::failed("the sequence is too long"));
@@ -112,7 +108,9 @@ impl Range {
         let format = self.format.as_deref().unwrap_or("%d");
         let mut number = start;
         while (stride > 0 && number <= end) || (stride < 0 && number >= end) {
-            out.push(Value::from(percent_format(format, &Value::Int(number), false)?));
+            let text = percent_format(format, &Value::Int(number), false)
+                .map_err(|_| TemplateError::failed(format!("bad formatting string: {format}")))?;
+            out.push(Value::from(text));
             number = number.saturating_add(stride);
         }
         Ok(())

@@ -86,7 +86,7 @@ fn files_are_found_by_role_and_playbook() {
             ),
             ("lookup('template', 't.j2')", "'-\\n'"),
             ("lookup('template', 't.j2', template_vars=dict(x=5))", "'5\\n'"),
-            ("lookup('url', 'http://x')", "error: the lookup `url` is not supported"),
+            ("lookup('url', 'file:///x')", "error: the lookup `url` failed"),
             ("lookup('fil', 'x')", "error: the lookup plugin 'fil' was not found, did you mean `file`?"),
         ],
     );
@@ -98,12 +98,20 @@ fn files_are_found_by_role_and_playbook() {
 
 #[test]
 fn data_files_are_read() {
-    let (_root, context) = project(&[
+    let (root, context) = project(&[
         ("users.ini", "[web]\nUser = ann\n# no\nport: 80\nlong = a\n  b\n[db]\nuser=bob\n"),
+        ("twice.ini", "[a]\nName = x\nname = y\n"),
+        ("alone.ini", "[a]\nfast\nsize = 5\n"),
+        (
+            "uses.ini",
+            "[DEFAULT]\nroot = /srv\n[a]\nlogs = %(root)s/logs\nold = %(logs)s/old\nhalf = 50%%\nbad = 50%\nround = %(round)s\n",
+        ),
         ("p.properties", "user.name=x y\n"),
         ("t.csv", "a\t1\tx\nb\t2\ty\n"),
-        ("c.csv", "a,\"1,5\"\nb,2\n"),
+        ("c.csv", "a,\"1,5\"\nb,2\n\"\"\"a\"\" b\",3\n"),
+        ("my list.csv", "a\x1a1\n"),
     ]);
+    std::fs::write(root.path().join("latin.ini"), b"[a]\nword = \xe9\xa4\n").expect("file");
     check(
         &context,
         &[
@@ -114,9 +122,50 @@ fn data_files_are_read() {
             ("lookup('ini', 'nope', section='web', file='users.ini', default='d')", "'d'"),
             (
                 "lookup('ini', 'x', section='nope', file='users.ini')",
-                "error: the lookup `ini` failed: no section 'nope'",
+                "error: the lookup `ini` failed: No section 'nope' in ",
             ),
             ("query('ini', '.*', section='web', file='users.ini', re=true)", "['ann', '80', 'a\\nb']"),
+            (
+                "lookup('ini', 'name', section='a', file='twice.ini')",
+                "error: the lookup `ini` failed: Duplicate option in ",
+            ),
+            ("lookup('ini', 'Name', section='a', file='twice.ini', case_sensitive=true)", "'x'"),
+            (
+                "lookup('ini', 'size', section='a', file='alone.ini')",
+                "error: the lookup `ini` failed: Source contains parsing",
+            ),
+            ("lookup('ini', 'size', section='a', file='alone.ini', allow_no_value=true)", "'5'"),
+            ("query('ini', 'fast', section='a', file='alone.ini', allow_none=true)", "[]"),
+            ("lookup('ini', 'old', section='a', file='uses.ini')", "'/srv/logs/old'"),
+            ("lookup('ini', 'half', section='a', file='uses.ini')", "'50%'"),
+            (
+                "lookup('ini', 'bad', section='a', file='uses.ini')",
+                "error: the lookup `ini` failed: '%' must be followed by",
+            ),
+            ("lookup('ini', 'bad', section='a', file='uses.ini', interpolation=false)", "'50%'"),
+            (
+                "lookup('ini', 'round', section='a', file='uses.ini')",
+                "error: the lookup `ini` failed: values that use each other",
+            ),
+            ("lookup('ini', 'word section=a file=latin.ini encoding=iso8859-15')", "'é€'"),
+            ("lookup('ini', 'word section=a file=latin.ini')", "error: the lookup `ini` failed: the file `"),
+            (
+                "lookup('ini', 'word section=a file=latin.ini encoding=ebcdic')",
+                "error: the lookup `ini` failed: unknown encoding",
+            ),
+            (
+                "lookup('ini', 'file=users.ini', 'user', section='web')",
+                "error: the lookup `ini` failed: No key to lookup",
+            ),
+            ("lookup('ini', 'user colour=red')", "error: the lookup `ini` failed: colour is not a valid option"),
+            (
+                "lookup('csvfile', 'file=c.csv delimiter=,')",
+                "error: the lookup `csvfile` failed: Search key is required",
+            ),
+            ("lookup('csvfile', file='c.csv')", "error: the lookup `csvfile` failed: Search key is required"),
+            ("lookup('csvfile', 'a colour=red')", "error: the lookup `csvfile` failed: colour is not a valid option"),
+            ("lookup('csvfile', 'a file=\"my list.csv\" delimiter=\\x1a')", "'1'"),
+            ("lookup('csvfile', '\"a\" b file=c.csv delimiter=,')", "'3'"),
             ("lookup('ini', 'user.name', type='properties', file='p.properties')", "'x y'"),
             ("lookup('csvfile', 'b', file='t.csv')", "'2'"),
             ("lookup('csvfile', 'b file=t.csv col=2')", "'y'"),
@@ -143,7 +192,16 @@ fn a_password_is_made_once_and_kept() {
             ("lookup('password', 'old')", "'known'"),
             ("lookup('password', '/dev/null length=5') | length", "5"),
             ("lookup('password', '/dev/null', seed='a') == lookup('password', '/dev/null', seed='a')", "True"),
-            ("lookup('password', '/dev/null encrypt=sha512_crypt')", "error: the lookup `password` failed: `encrypt`"),
+            ("lookup('password', 'sub/salted encrypt=md5_crypt') is match('[$]1[$].{8}[$].{22}$')", "True"),
+            (
+                "lookup('password', 'sub/salted encrypt=md5_crypt') == lookup('password', 'sub/salted', encrypt='md5_crypt')",
+                "True",
+            ),
+            ("lookup('file', 'sub/salted') is match(lookup('password', 'sub/salted') ~ ' salt=.{8}$')", "True"),
+            (
+                "lookup('password', '/dev/null encrypt=sha51')",
+                "error: the lookup `password` failed: does not support 'sha51'",
+            ),
         ],
     );
 }

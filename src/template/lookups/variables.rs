@@ -18,14 +18,14 @@ fn vars(call: &Call<'_>) -> Result<Vec<Value>> {
         let Value::Str(name) = term else {
             return Err(match term {
                 Value::Undefined(reason) => TemplateError::undefined(reason),
-                other => TemplateError::failed(format!(
-                    "variable name must be a string, not {}",
-                    crate::template::call::describe(other)
-                )),
+                other => not_a_name(other),
             });
         };
         let found = match call.context.variable(name.as_str())? {
             Some(value) => call.context.render_within(value)?,
+            None if call.context.results.is_old() => {
+                Value::undefined(format!("No variable found with this name: {}", name.as_str()))
+            }
             None => Value::undefined(format!("No variable named '{}' was found.", name.as_str())),
         };
         out.push(match (found, call.optional(1)) {
@@ -36,11 +36,20 @@ fn vars(call: &Call<'_>) -> Result<Vec<Value>> {
     Ok(out)
 }
 
+fn not_a_name(value: &Value) -> TemplateError {
+    let (text, kind) = (value.to_text(), value.type_name());
+    TemplateError::failed(format!("Invalid setting identifier, \"{text}\" is not a string, its a {kind}"))
+}
+
 fn varnames(call: &Call<'_>) -> Result<Vec<Value>> {
+    call.context.scope.names_are_settled()?;
     let names = call.context.scope.names();
     let mut out = Vec::new();
     for term in terms(call)? {
-        let pattern = regex::compile(&text_of(term)?, Flags::default())?;
+        let Value::Str(text) = term else { return Err(not_a_name(term)) };
+        let pattern = regex::compile(text.as_str(), Flags::default()).map_err(|error| {
+            TemplateError::failed(format!("Unable to use \"{}\" as a search parameter: {error}", text.as_str()))
+        })?;
         for name in &names {
             if regex::search(&pattern, name)?.is_some() {
                 out.push(Value::from(name.as_str()));
