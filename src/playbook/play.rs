@@ -121,10 +121,11 @@ impl Loader<'_> {
                 let result = self.import(entry, key, file, &directory, imported);
                 plays.extend(self.keep(result).unwrap_or_default());
             } else if let Some(key) = key_of_a_task(entry) {
+                let name = key.as_str().unwrap_or_default();
                 self.error(
-                    Error::parse("a playbook is a list of plays, but this is a task")
+                    Error::parse(format!("'{name}' is not a valid attribute for a Play"))
                         .at(&key.place)
-                        .hint("put it under `tasks` of a play that says on which `hosts`"),
+                        .hint("this is a task: put it under `tasks` of a play that says on which `hosts`"),
                 );
             } else {
                 plays.extend(self.play(entry, &directory, imported).map(Arc::new));
