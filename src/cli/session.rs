@@ -177,8 +177,12 @@ impl Session {
         let inventory = inventory::load_as(&sources, extra, keyring, self.reading()?)?;
         let (missing, flag) = (&inventory.missing, |key| self.settings.flag(key));
         let all_are_missing = !missing.is_empty() && missing.len() == sources.len();
+        // under Ansible's names one that is missing is only a warning, as there
+        let is_wrong = !self.ui.speaks_as_ansible()
+            || flag("any_unparsed_is_failed")?
+            || all_are_missing && flag("unparsed_is_failed")?;
         if let Some(error) = missing.first()
-            && (flag("any_unparsed_is_failed")? || all_are_missing && flag("unparsed_is_failed")?)
+            && is_wrong
         {
             return Err(error.clone());
         }

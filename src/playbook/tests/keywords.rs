@@ -67,7 +67,9 @@ fn keywords_reach_the_task_from_where_they_may_stand() {
             let plays = loaded.unwrap_or_else(|error| panic!("{name} on {on:?}: {}", project.show(&error)));
             let sections = [&plays[0].role_tasks, &plays[0].tasks, &plays[0].handlers];
             let tasks: Vec<_> = sections.into_iter().flat_map(|items| flat(items)).collect();
-            assert!(tasks.iter().all(|task| is_set(&task.settings)) && !tasks.is_empty(), "{name} on {on:?}");
+            // of an import these alone reach what is imported, as with Ansible; the others are warned of
+            let counts = on != On::Import || ["tags", "vars", "when"].contains(name);
+            assert!(tasks.iter().all(|task| is_set(&task.settings) == counts) && !tasks.is_empty(), "{name} on {on:?}");
         }
     }
 }
