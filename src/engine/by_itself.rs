@@ -24,6 +24,7 @@ use super::perform::{Ended, Prepared, number, prepare, unmet_condition};
 use super::play::stranger;
 use super::reach::Reach;
 use super::result::{Status, TaskResult};
+use super::view::host_view;
 use super::walk::{Walker, add_item};
 use super::window::{Part, TaskRun};
 
@@ -100,6 +101,7 @@ impl Walker {
                 OnceTurn::Done(result) => {
                     // what the one host found out counts for all; it alone reports it
                     let additions = Arc::clone(&result.additions);
+                    self.look_at_inventory();
                     self.adopt(&run.stamp, &additions);
                     if task.is_handler {
                         self.notified.remove(HandlerId::of(&task));
@@ -138,6 +140,14 @@ impl Walker {
         if elsewhere || regroups {
             self.wait_until_past(&position).await;
         }
+        if regroups {
+            self.look_at_inventory();
+        }
+    }
+
+    /// Sees the hosts and groups that other hosts have added meanwhile.
+    fn look_at_inventory(&mut self) {
+        self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
     }
 
     /// A loop that cannot be evaluated: skipped if a condition is false anyway.

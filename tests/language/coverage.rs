@@ -19,6 +19,12 @@ const WITHOUT: &[(&str, &str)] = &[
     ("collections on `import_playbook`", "Ansible refuses it there"),
 ];
 
+/// Lookups without recorded results, and why.
+const LOOKUPS_WITHOUT: &[(&str, &str)] = &[
+    ("config", "its values are those of the machine and of the version; tested beside the code"),
+    ("url", "it asks a server; tested beside the code against one on loopback"),
+];
+
 /// What the texts of all cases use.
 fn uses() -> Vec<UsedName> {
     let mut found = Vec::new();
@@ -58,6 +64,9 @@ fn every_filter_test_and_lookup_has_a_golden_and_each_parameter_too() {
     let uses = uses();
     let mut missing = BTreeSet::new();
     for (kind, (names, parameters)) in signatures() {
+        if kind == NameKind::Lookup && LOOKUPS_WITHOUT.iter().any(|(name, _)| names.contains(name)) {
+            continue;
+        }
         let of_kind_and_name: Vec<&UsedName> = uses
             .iter()
             .filter(|one| one.kind == kind)
