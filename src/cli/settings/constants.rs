@@ -39,6 +39,7 @@ const CONSTANTS: &[(&str, &str, Kind)] = &[
     ("DEFAULT_MANAGED_STR", "ansible_managed", Kind::Text),
     ("DEFAULT_MODULE_NAME", "module_name", Kind::Text),
     ("DEFAULT_PRIVATE_KEY_FILE", "private_key_file", Kind::Text),
+    ("DEFAULT_PRIVATE_ROLE_VARS", "private_role_vars", Kind::Flag),
     ("DEFAULT_REMOTE_USER", "remote_user", Kind::Text),
     ("DEFAULT_ROLES_PATH", "roles_path", Kind::Paths),
     ("DEFAULT_STDOUT_CALLBACK", "stdout_callback", Kind::Text),
