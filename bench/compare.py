@@ -1,6 +1,7 @@
 """Runs commands again and again and says how long they took: medians, spread, memory. Used by bench/*/run."""
 
 import argparse
+import filecmp
 import os
 import pathlib
 import platform
@@ -14,20 +15,24 @@ import time
 
 
 class Measured:
-    """The runs of one command: wall time, CPU time (seconds), peak memory (MiB), and what it printed."""
+    """The runs of one command: wall time, CPU time (seconds), peak memory (MiB), and a file with what it printed.
+
+    What it printed stays out of memory: a child's peak begins with that of its parent.
+    """
 
     def __init__(self):
-        self.wall, self.cpu, self.memory, self.output = [], [], [], b""
+        self.wall, self.cpu, self.memory = [], [], []
+        self.output = tempfile.NamedTemporaryFile()
 
     def run(self, command, directory):
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with tempfile.TemporaryFile() as err:
+            self.output.truncate(0)
+            self.output.seek(0)
             begin = time.monotonic()
-            process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+            process = subprocess.Popen(command, cwd=directory, stdout=self.output, stderr=err, stdin=subprocess.DEVNULL)
             _, status, usage = os.wait4(process.pid, 0)
             self.wall.append(time.monotonic() - begin)
             process.returncode = os.waitstatus_to_exitcode(status)
-            out.seek(0)
-            self.output = out.read()
             if process.returncode != 0:
                 err.seek(0)
                 sys.exit(f"{' '.join(command)}: exit code {process.returncode}\n{err.read().decode()}")
@@ -95,16 +100,22 @@ def heading(name, given, trimtab, ansible):
     print(f"- machine: {machine()}")
     print(f"- {version([trimtab, '--version'])} beside {version([str(ansible / 'ansible'), '--version'])}")
     print(f"- command: `{shlex.join([name, *(str(size) for size in given.sizes)])}`")
-    print(f"- {given.runs} runs of trimtab, {given.ansible_runs} of Ansible, in turns; wall and CPU times are medians\n")
+    print(f"- {given.runs} runs of trimtab, {given.ansible_runs} of Ansible (fewer of what takes minutes), in turns; wall and CPU times are medians\n")
 
 
 def ratio(ours, theirs):
     """How many times faster, and whether both printed the same."""
     times = statistics.median(theirs.wall) / statistics.median(ours.wall)
-    if ours.output == theirs.output:
+    if filecmp.cmp(ours.output.name, theirs.output.name, shallow=False):
         same = "yes"
-    elif sorted(ours.output.splitlines()) == sorted(theirs.output.splitlines()):
+    elif sorted_lines(ours) == sorted_lines(theirs):
         same = "in another order"
     else:
         same = "**no**"
     return f"{times:.0f} × | {same}"
+
+
+def sorted_lines(measured):
+    """A digest of the lines that were printed, whatever their order."""
+    lines = subprocess.Popen(["sort", measured.output.name], env={"LC_ALL": "C"}, stdout=subprocess.PIPE)
+    return subprocess.run(["sha256sum"], stdin=lines.stdout, capture_output=True, check=True).stdout

@@ -103,6 +103,11 @@ impl Ui {
     }
 
     /// Lets errors begin with `ERROR!`, for scripts that look for it in the output of Ansible's tools.
+    /// True under the names of Ansible's tools.
+    pub fn speaks_as_ansible(&self) -> bool {
+        self.as_ansible
+    }
+
     pub fn speak_as_ansible(&mut self) {
         self.as_ansible = true;
     }

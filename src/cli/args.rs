@@ -100,10 +100,11 @@ pub struct RunArgs {
     /// Hosts talked to at once
     #[arg(short = 'f', long, value_name = "NUMBER")]
     pub forks: Option<u64>,
-    /// How the run is reported: ansible, condensed, minimal, json, jsonl
+    /// How the run is reported: ansible, condensed, minimal, oneline, json, jsonl
     #[arg(long, value_name = "FORMAT")]
     pub output: Option<String>,
-    #[arg(short = 'M', long, value_name = "PATH", hide = true)]
+    /// Directories with executables that are modules, apart by colons
+    #[arg(short = 'M', long, value_name = "PATH")]
     pub module_path: Vec<String>,
 }
 

@@ -77,7 +77,8 @@ pub fn check(session: &mut Session, args: CheckArgs, wrong: Vec<Error>) -> Resul
 /// As [`check`], with settings that cannot be used: they are one finding more.
 pub fn run_despite(wrong: Error, args: CheckArgs, ui: &mut Ui, surroundings: Surroundings) -> Result<u8> {
     let taken = std::mem::replace(ui, Ui::memory());
-    let mut session = Session::begin(taken, Settings::default(), surroundings, 0)?;
+    let (settings, _) = Settings::load_what_can_be(&surroundings);
+    let mut session = Session::begin(taken, settings, surroundings, 0)?;
     let ended = check(&mut session, args, vec![wrong]);
     *ui = session.ui;
     ended

@@ -13,6 +13,7 @@ use crate::playbook::keywords::KEYWORDS;
 use crate::report;
 use crate::template;
 use crate::ui::Ui;
+use crate::vars::special::SPECIAL;
 
 #[derive(Debug, Default, Clone, Args)]
 #[command(args_override_self = true)]
@@ -23,7 +24,7 @@ pub struct DocArgs {
     /// All names of a kind, each with one line
     #[arg(short = 'l', long)]
     pub list: bool,
-    /// module, filter, test, lookup, keyword or setting
+    /// module, filter, test, lookup, keyword, variable or setting
     #[arg(short = 't', long = "type", value_name = "KIND")]
     pub kind: Option<String>,
     /// JSON in place of text
@@ -70,6 +71,11 @@ pub const KINDS: &[Kind] = &[
         name: "keyword",
         entries: || KEYWORDS.iter().map(|keyword| pair(keyword.name, keyword.help)).collect(),
         markdown: doc_markdown::keywords,
+    },
+    Kind {
+        name: "variable",
+        entries: || pairs(SPECIAL.to_vec()),
+        markdown: || doc_markdown::names("Special variables", "variable", pairs(SPECIAL.to_vec())),
     },
     Kind {
         name: "setting",

@@ -180,6 +180,7 @@ mod tests {
         ("modules.md", &["module"]),
         ("settings.md", &["setting"]),
         ("keywords.md", &["keyword"]),
+        ("variables.md", &["variable"]),
         ("filters.md", &["filter", "test", "lookup"]),
     ];
 

@@ -1,6 +1,6 @@
 //! `trimtab play`: runs playbooks, as ansible-playbook does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -78,7 +78,7 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
     let playbooks = load(session, &args.playbooks, &fleet)?;
     let tags = TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
     let plays: Vec<Arc<Play>> = playbooks.iter().flatten().cloned().collect();
-    let begun = check(session, &plays, &tags, &fleet);
+    let begun = check(session, &plays, &tags, &fleet, &options.library);
     if args.list_hosts || args.list_tasks || args.list_tags || args.syntax_check {
         begun?;
         for (path, plays) in args.playbooks.iter().zip(&playbooks) {
@@ -119,14 +119,20 @@ fn load(session: &mut Session, paths: &[String], fleet: &Fleet) -> Result<Vec<Ve
 }
 
 /// Looks for mistakes in the plays that have hosts.
-fn check(session: &mut Session, plays: &[Arc<Play>], tags: &TagSelection, fleet: &Fleet) -> Result<()> {
+fn check(
+    session: &mut Session,
+    plays: &[Arc<Play>],
+    tags: &TagSelection,
+    fleet: &Fleet,
+    library: &[PathBuf],
+) -> Result<()> {
     let mut with_hosts = Vec::new();
     for play in plays {
         if !hosts_of(play, fleet)?.is_empty() {
             with_hosts.push(Arc::clone(play));
         }
     }
-    let checked = playbook::check::check(&with_hosts, tags, &fleet.load.warnings);
+    let checked = playbook::check::check(&with_hosts, tags, &fleet.load.warnings, library);
     doubts(session, fleet);
     checked
 }

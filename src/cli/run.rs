@@ -60,8 +60,15 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         return Err(Error::usage("`--tree` is not supported: results are not written one file a host")
             .hint("`--output json` prints all results as one document"));
     }
-    let format =
-        report::format(args.run.output.as_deref().unwrap_or(if args.one_line { "oneline" } else { "minimal" }))?;
+    let format = match args.run.output.as_deref() {
+        Some(name) => report::format(name)?,
+        None if args.one_line => report::format("oneline")?,
+        None if session.settings.is_set("stdout_callback") => match session.format(None)? {
+            format if format.name == "ansible" => report::format("minimal")?,
+            format => format,
+        },
+        None => report::format("minimal")?,
+    };
     session.say_what_has_no_effect(&args.run, &args.reach);
     let mut options = session.options(&args.run, &args.reach, args.hosts.limit.clone())?;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
@@ -78,6 +85,10 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
         super::leave_memory(fleet);
         return Ok(0);
     }
+    if chosen.is_empty() && session.ui.speaks_as_ansible() && fleet.inventory.hosts().next().is_none() {
+        session.ui.warning("No hosts matched, nothing to do");
+        return Ok(0);
+    }
     if chosen.is_empty() {
         return Err(fleet.inventory.no_match(&args.pattern));
     }
@@ -86,7 +97,7 @@ pub fn run(session: &mut Session, args: AdHocArgs) -> Result<u8> {
     let directory = playbook_directory(args.playbook_dir.as_deref(), &session.settings, &session.surroundings);
     let source = Source::new(directory.join("command line"), text);
     let plays = playbook::load_plays(&source, &fleet.load)?;
-    playbook::check::check(&plays, &Default::default(), &fleet.load.warnings)?;
+    playbook::check::check(&plays, &Default::default(), &fleet.load.warnings, &options.library)?;
     session.check_variables(&mut fleet, &plays)?;
     session.passwords(&mut options, &args.reach)?;
     let recording = Recording::new("run", &args.reach, args.hosts.limit.as_deref());

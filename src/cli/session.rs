@@ -21,7 +21,7 @@ use crate::engine::play::{Reload, Run};
 use crate::engine::recorder::Recorder;
 use crate::engine::run::run_plays;
 use crate::error::{Error, Kind, Result};
-use crate::inventory::{self, HostId, Inventory};
+use crate::inventory::{self, GroupNames, HostId, Inventory, Reading};
 use crate::playbook::{LoadOptions, Play};
 use crate::report::{self, Look, Teller};
 use crate::template::Results;
@@ -111,6 +111,7 @@ impl Session {
         let has_old_name = !settings.is_set("collections_path") && settings.is_set("collections_paths");
         Ok(LoadOptions {
             roles_path: paths("roles_path"),
+            library: paths("library"),
             collections_path: paths(if has_old_name { "collections_paths" } else { "collections_path" }),
             play_defaults: Arc::new(self.play_defaults()?),
             extra_vars: Arc::clone(extra),
@@ -173,11 +174,15 @@ impl Session {
                 .into_iter()
                 .collect()
         };
-        let inventory = inventory::load_merging(&sources, extra, keyring, self.merges_maps()?)?;
+        let inventory = inventory::load_as(&sources, extra, keyring, self.reading()?)?;
         let (missing, flag) = (&inventory.missing, |key| self.settings.flag(key));
         let all_are_missing = !missing.is_empty() && missing.len() == sources.len();
+        // under Ansible's names one that is missing is only a warning, as there
+        let is_wrong = !self.ui.speaks_as_ansible()
+            || flag("any_unparsed_is_failed")?
+            || all_are_missing && flag("unparsed_is_failed")?;
         if let Some(error) = missing.first()
-            && (flag("any_unparsed_is_failed")? || all_are_missing && flag("unparsed_is_failed")?)
+            && is_wrong
         {
             return Err(error.clone());
         }
@@ -201,9 +206,30 @@ impl Session {
             )
             .collect();
         let (extra, keyring) = (Arc::clone(extra), Arc::clone(keyring));
-        let merges_maps = self.merges_maps()?;
-        let reload: Reload = Box::new(move || inventory::load_merging(&sources, &extra, &keyring, merges_maps));
+        let reading = self.reading()?;
+        let reload: Reload = Box::new(move || inventory::load_as(&sources, &extra, &keyring, reading));
         Ok((inventory, paths, reload))
+    }
+
+    /// How inventories are read: under Ansible's names one that cannot be read is only a warning, as there.
+    fn reading(&self) -> Result<Reading> {
+        let as_ansible = self.ui.speaks_as_ansible();
+        let names = self.settings.text("force_valid_group_names").unwrap_or_default();
+        let group_names = match names.to_ascii_lowercase().as_str() {
+            "never" if !as_ansible && !self.settings.is_set("force_valid_group_names") => GroupNames::Ignore,
+            "never" => GroupNames::Never,
+            "always" => GroupNames::Always,
+            "ignore" => GroupNames::Ignore,
+            "silently" => GroupNames::Silently,
+            _ => return Err(self.settings.wants("force_valid_group_names", "never, always, ignore or silently")),
+        };
+        let lenient = as_ansible && !self.settings.flag("any_unparsed_is_failed")?;
+        Ok(Reading {
+            group_names,
+            lenient,
+            merges_maps: self.merges_maps()?,
+            wants_one: self.settings.flag("unparsed_is_failed")?,
+        })
     }
 
     /// The options of a run, from the command line and, below it, the settings.
@@ -264,9 +290,17 @@ impl Session {
             connection: self.connection(reach)?,
             privilege,
             roles_path: settings.paths("roles_path", ':', &self.surroundings),
+            library: self.library(&run.module_path),
             records: None,
         };
         Ok(options)
+    }
+
+    /// Directories with modules of one's own: of `--module-path`, then of the settings.
+    pub fn library(&self, given: &[String]) -> Vec<PathBuf> {
+        let given = given.iter().flat_map(|paths| paths.split(':')).filter(|path| !path.is_empty());
+        let given = given.map(|path| self.surroundings.here.join(crate::template::expand_home(path)));
+        given.chain(self.settings.paths("library", ':', &self.surroundings)).collect()
     }
 
     /// Where facts are kept between runs.

@@ -403,6 +403,15 @@ fn unit_blocks(stdout: &[u8]) -> Vec<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn files_with_more_names_are_noticed() {
+        let stat = |kind: &str, links: &str| format!("{kind}\t644\t0\t0\troot\troot\t5\t7\t8\t{links}\t0\t0\t0\t");
+        for (kind, links, expected) in [("f", "1", false), ("f", "2", true), ("f", "10", true), ("d", "3", false)] {
+            assert_eq!(super::has_more_names(stat(kind, links).as_bytes()), expected, "{kind} {links}");
+        }
+        assert!(!super::has_more_names(b""));
+    }
+
     use super::*;
     use crate::connect::shell::Guard;
 

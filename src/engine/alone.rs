@@ -104,7 +104,7 @@ async fn serve(
         }
         Some(Waiting::Change { identity, change, check: true }) => {
             let change = Arc::new(change);
-            if let Some(record) = record {
+            if let Some(record) = record.filter(|_| change.alters()) {
                 record.recorder.planned(record.intent(lane, port, &identity, &change));
             }
             port.take_in(&identity, &change, true);
@@ -116,7 +116,7 @@ async fn serve(
         Some(Waiting::Change { identity, change, check: false }) => {
             let change = Arc::new(change);
             let mut number = None;
-            if let Some(record) = record {
+            if let Some(record) = record.filter(|_| change.alters()) {
                 let intent = record.intent(lane, port, &identity, &change);
                 let numbers =
                     record.recorder.begin(vec![intent]).await.map_err(|error| {

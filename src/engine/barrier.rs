@@ -34,6 +34,8 @@ struct State {
     departed: HashMap<HostId, Vec<u32>>,
     /// All hosts must stop here: the play ends, or too many of them failed.
     stopped: bool,
+    /// More hosts were lost than `max_fail_percentage` allows.
+    beyond_limit: bool,
     /// They were stopped by `meta: end_batch`.
     next_goes_on: bool,
     /// Failures of one host that are failures of all (`any_errors_fatal`), and where they came about.
@@ -73,6 +75,7 @@ impl Course {
                 lost: HashSet::new(),
                 departed: HashMap::new(),
                 stopped: false,
+                beyond_limit: false,
                 next_goes_on: false,
                 fatal: Vec::new(),
                 size: hosts.len(),
@@ -131,9 +134,7 @@ impl Course {
         state.lost.insert(host);
         if let Some(limit) = state.max_fail_percentage {
             let percent = state.lost.len() as f64 * 100.0 / state.size.max(1) as f64;
-            if percent > limit {
-                state.stopped = true;
-            }
+            state.beyond_limit |= percent > limit;
         }
         drop(state);
         self.changed.notify_waiters();
@@ -180,6 +181,11 @@ impl Course {
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.stopped && !state.next_goes_on
+    }
+
+    /// True once more hosts are lost than may be: then all others are lost too.
+    pub fn is_beyond_limit(&self) -> bool {
+        self.state().beyond_limit
     }
 
     pub fn is_stopped(&self) -> bool {
@@ -312,8 +318,8 @@ mod tests {
         let hosts: Vec<HostId> = (0..4).map(HostId).collect();
         let course = Course::new(&hosts, Some(30.0));
         course.lose(HostId(0));
-        assert!(!course.is_stopped());
+        assert!(!course.is_beyond_limit());
         course.lose(HostId(1));
-        assert!(course.is_stopped());
+        assert!(course.is_beyond_limit());
     }
 }

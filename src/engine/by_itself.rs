@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::host::{Failure, FailureKind};
 use crate::playbook::{Task, Written};
-use crate::template::Context;
+use crate::template::{Context, Scope};
 use crate::value::{Interruption, Map, Value};
 use crate::vars::TaskScope;
 
@@ -24,6 +24,7 @@ use super::perform::{Ended, Prepared, number, prepare, unmet_condition};
 use super::play::stranger;
 use super::reach::Reach;
 use super::result::{Status, TaskResult};
+use super::view::host_view;
 use super::walk::{Walker, add_item};
 use super::window::{Part, TaskRun};
 
@@ -34,6 +35,15 @@ struct Done {
     /// `None`: not rendered.
     no_log: Option<bool>,
     diff: bool,
+}
+
+/// `ansible_delegated_vars`: the variables of the host that is delegated to, by its name.
+fn delegated_vars(task: &Task, scope: &TaskScope) -> Option<Value> {
+    let written = task.settings.delegate_to.as_ref()?;
+    let name = scope.context().value(&written.value).ok().filter(|name| !name.is_null() && !scope.is_omitted(name))?;
+    let Some(Value::Object(hosts)) = scope.get("hostvars").ok()? else { return None };
+    let variables = hosts.get(&name).ok()?;
+    Some(Value::map(Map::from_iter([(name, variables.unwrap_or_else(|| Value::map(Map::new())))])))
 }
 
 impl Done {
@@ -50,6 +60,9 @@ impl Walker {
         let elsewhere = task.settings.delegate_to.as_ref().is_some_and(is_another_host);
         // where each host goes its own way, none waits for another's turn
         let elsewhere = elsewhere && !self.play.free;
+        // behind it all hosts are in their groups
+        let regroups = !self.play.free
+            && matches!(&task.action, crate::playbook::TaskAction::Module(module) if module.bare_name() == "group_by");
         // no host may still be at the task before one that only so many may run
         let throttled = task.settings.throttle.is_some() && !self.play.free;
         if for_all || elsewhere || throttled || self.play.strict {
@@ -88,6 +101,7 @@ impl Walker {
                 OnceTurn::Done(result) => {
                     // what the one host found out counts for all; it alone reports it
                     let additions = Arc::clone(&result.additions);
+                    self.look_at_inventory();
                     self.adopt(&run.stamp, &additions);
                     if task.is_handler {
                         self.notified.remove(HandlerId::of(&task));
@@ -123,9 +137,17 @@ impl Walker {
         if for_all {
             self.play.course.once_done(&position, Arc::new(result));
         }
-        if elsewhere {
+        if elsewhere || regroups {
             self.wait_until_past(&position).await;
         }
+        if regroups {
+            self.look_at_inventory();
+        }
+    }
+
+    /// Sees the hosts and groups that other hosts have added meanwhile.
+    fn look_at_inventory(&mut self) {
+        self.view = Arc::new(host_view(&self.play.run.inventory(), self.host));
     }
 
     /// A loop that cannot be evaluated: skipped if a condition is false anyway.
@@ -314,7 +336,10 @@ impl Walker {
         label: Option<&str>,
         granted: bool,
     ) -> Option<Done> {
-        let scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
+        let mut scope = self.scope(&run.task, &run.stamp, granted, variables, 0);
+        if let Some(delegated) = delegated_vars(&run.task, &scope) {
+            scope = scope.with_local([("ansible_delegated_vars".into(), delegated)]);
+        }
         let call = match prepare(&run.task, scope.clone(), &self.play.run.options) {
             Prepared::Run(call) => *call,
             Prepared::Done(mut result) => {

@@ -192,7 +192,8 @@ impl Walker {
             self.lose(if unreachable { HostEnd::Unreachable } else { HostEnd::Failed });
         }
         self.failed_at = run.stamp.position.clone();
-        if self.is_fatal_for_all(run) {
+        let too_many = leads_to == Failed::Host && self.play.course.is_beyond_limit();
+        if too_many || self.is_fatal_for_all(run) {
             self.play.course.fail_all(self.host, &run.stamp.position);
         }
     }

@@ -51,8 +51,7 @@ impl FactCache {
         let failed = |error: std::io::Error| Error::system(format!("cannot write `{}`: {error}", path.display()));
         std::fs::create_dir_all(&self.directory).map_err(failed)?;
         // another run may read it meanwhile
-        let mut aside = path.clone().into_os_string();
-        aside.push(format!(".{}.tmp", std::process::id()));
+        let aside = self.file(&format!("{host}.{}.tmp", std::process::id()));
         std::fs::write(&aside, text).map_err(failed)?;
         std::fs::rename(&aside, &path).map_err(failed)
     }

@@ -564,13 +564,16 @@ fn may_notify(slot: &Slot) -> bool {
 /// True if a task cannot share the window: it acts elsewhere, for all hosts, or lets time pass between items.
 fn must_be_alone(task: &Task) -> bool {
     let settings = &task.settings;
-    let bypasses = matches!(&task.action, TaskAction::Module(module) if matches!(module.bare_name(), "add_host"));
+    let bypasses =
+        matches!(&task.action, TaskAction::Module(module) if matches!(module.bare_name(), "add_host" | "group_by"));
     settings.run_once.is_some()
         || settings.delegate_to.is_some()
         || settings.connection.is_some()
         || settings.remote_user.is_some()
         || settings.port.is_some()
         || settings.throttle.is_some()
+        // its time begins with its turn
+        || settings.timeout.is_some()
         || bypasses
         || task
             .looping
@@ -621,11 +624,15 @@ pub(super) fn task_info(task: &Arc<Task>, scope: &TaskScope) -> Arc<TaskInfo> {
             .value(&written.value)
             .map_or_else(|_| written.value.to_text().into_owned(), |value| value.to_text().into_owned()),
         Some(written) => written.value.to_text().into_owned(),
-        None => action.clone(),
+        None => match (action.as_str(), task.args.get("name").or_else(|| task.args.get("role"))) {
+            ("include_role", Some(role)) => format!("{action} : {}", role.to_text()),
+            _ => action.clone(),
+        },
     };
     let name = match &task.role {
-        Some(role) => format!("{} : {own}", role.full_name()),
-        None => own,
+        // an include without a name has the role's that it brings
+        Some(role) if task.name.is_some() || own == action => format!("{} : {own}", role.full_name()),
+        _ => own,
     };
     Arc::new(TaskInfo { name, action, place: task.place.clone(), is_handler: task.is_handler, included: None })
 }

@@ -44,6 +44,8 @@ pub struct Options {
     pub connection: ConnectionDefaults,
     pub privilege: PrivilegeDefaults,
     pub roles_path: Vec<PathBuf>,
+    /// Directories with modules of one's own, behind `library/` of role and playbook.
+    pub library: Vec<PathBuf>,
     /// Changes that this run takes back or makes again.
     pub records: Option<Arc<Records>>,
 }
@@ -124,6 +126,7 @@ impl Default for Options {
                 password: None,
             },
             roles_path: Vec::new(),
+            library: Vec::new(),
             records: None,
         }
     }

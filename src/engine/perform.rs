@@ -1,5 +1,6 @@
 //! Makes an invocation of a module out of a task: conditions, arguments, settings, and retries.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -83,7 +84,13 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
     if let Some(skipped) = unmet_condition(&task.settings.when, &context)? {
         return Ok(Prepared::Done(skipped));
     }
-    let module = resolve_module(task, &context)?;
+    let (module, external) = match resolve_module(task, &context) {
+        Ok(module) => (module, None),
+        Err(failure) => match external_module(task, &context, options)? {
+            Some(path) => (&modules::external::MODULE, Some(path)),
+            None => return Err(failure),
+        },
+    };
     let reach = Reach { scope: &scope, context: &context, settings: &task.settings, options };
     let register = match &task.register {
         Some(written) => Some(context.value(&written.value)?.to_text().into_owned()),
@@ -110,6 +117,7 @@ fn try_prepare(task: &Arc<Task>, scope: TaskScope, options: &Options) -> Result<
         environment: reach.environment()?,
         only_looks: matches!(task.changed_when.as_slice(), [only] if only.value.to_ansible_bool() == Some(false)),
         plain_failure: task.failed_when.is_empty() && task.until.is_empty(),
+        external,
         records: options.records.clone(),
         target: if module.bare_name() == "synchronize" { Some(Arc::new(reach.target()?)) } else { None },
     };
@@ -169,6 +177,16 @@ pub fn resolve_module(task: &Task, context: &Context) -> Result<&'static Module,
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         Failure::new(format!("couldn't resolve module/action '{name}' ({}){hint}", task.place))
     })
+}
+
+/// The file of the module that a task calls, if it is one of the user's own.
+fn external_module(task: &Task, context: &Context, options: &Options) -> Result<Option<PathBuf>, Failure> {
+    let name = match &task.action {
+        TaskAction::Module(_) => return Ok(None),
+        TaskAction::Unknown(name) => name.clone(),
+        TaskAction::Template(written) => context.value(&written.value)?.to_text().into_owned(),
+    };
+    Ok(modules::external::find(&name, &context.search, &options.library))
 }
 
 /// The arguments of a task, rendered: module_defaults below `args:` below its own; what is `omit` is left out.

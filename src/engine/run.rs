@@ -120,8 +120,9 @@ async fn run_play(run: &Arc<Run>, play: &Arc<Play>, index: u32, limit: Option<&H
         return Ok(true);
     }
     run.warn_of_reserved(std::iter::once(play.vars.as_ref()));
-    order(&mut hosts, play, &inventory, &base)?;
+    // the variables name them in the order of the inventory, whatever the order of the play
     let everybody = names(&hosts);
+    order(&mut hosts, play, &inventory, &base)?;
     let mut end_play = false;
     hosts.retain(|host| !run.lost.has(*host));
     if hosts.is_empty() {
@@ -353,8 +354,9 @@ async fn run_batch(
     magic.insert("ansible_play_name".into(), name.into());
     magic.insert("ansible_play_hosts_all".into(), list(everybody));
     magic.insert("ansible_play_hosts".into(), list(everybody));
-    magic.insert("ansible_play_batch".into(), list(&names));
-    magic.insert("play_hosts".into(), list(&names));
+    let of_batch: Vec<Arc<str>> = everybody.iter().filter(|name| names.contains(name)).cloned().collect();
+    magic.insert("ansible_play_batch".into(), list(&of_batch));
+    magic.insert("play_hosts".into(), list(&of_batch));
     let names_of = |roles: &[&Arc<Role>]| {
         let mut names: Vec<&str> = roles.iter().map(|role| role.name.as_str()).collect();
         names.sort_unstable();

@@ -58,12 +58,13 @@ fn loads(staged: Vec<Staged>, questions: Vec<Question>) -> Vec<Load> {
 
 /// Has the changes of a load kept before they are sent.
 async fn record(recorder: Arc<dyn Recorder>, load: &mut Load) -> Result<(), Error> {
-    let intents: Vec<_> = load.changes.iter_mut().filter_map(|staged| staged.intent.take()).collect();
+    let mut kept: Vec<&mut Staged> = load.changes.iter_mut().filter(|staged| staged.intent.is_some()).collect();
+    let intents: Vec<_> = kept.iter_mut().filter_map(|staged| staged.intent.take()).collect();
     if intents.is_empty() {
         return Ok(());
     }
     let numbers = recorder.begin(intents).await?;
-    for (staged, number) in load.changes.iter_mut().zip(numbers) {
+    for (staged, number) in kept.into_iter().zip(numbers) {
         staged.number = Some(number);
     }
     Ok(())

@@ -509,9 +509,9 @@ impl Walker {
         }
     }
 
-    /// What a recorder is told of a change of a slot; `None` if there is no recorder.
+    /// What a recorder is told of a change of a slot; `None` if there is no recorder, or nothing that is altered.
     fn intent(&self, slot: &Slot, identity: &Arc<Identity>, change: &Arc<Change>) -> Option<Intent> {
-        self.play.run.recorder()?;
+        self.play.run.recorder().filter(|_| change.alters())?;
         Some(Intent {
             host: self.lane.target.name.as_str().into(),
             task: Arc::clone(&slot.run.info),

@@ -163,6 +163,11 @@ impl Change {
         Change { certain: false, ..Change::certain(what, footprint) }
     }
 
+    /// False for a command that only looks: there is nothing to keep of it and nothing to take back.
+    pub fn alters(&self) -> bool {
+        self.footprint != Footprint::nothing()
+    }
+
     #[must_use]
     pub fn step(mut self, step: Step) -> Change {
         self.steps.push(step);

@@ -442,6 +442,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_read_with_a_hard_link_is_dropped_by_any_change() {
+        let port = Port::new("kp001");
+        let identity = Arc::new(Identity::default());
+        let content = Query::Content("/etc/a".into());
+        let attributes = Query::Attributes { path: "/etc/a".into(), follow: true };
+        // a file with two names
+        let answer = Response { aliased: true, ..Response::output("f") };
+        port.answer((Arc::clone(&identity), attributes.clone()), answer);
+        port.answer((Arc::clone(&identity), content.clone()), Response::output("x"));
+        for query in [&attributes, &content] {
+            assert!(port.poll_read(SlotId(1), &identity, query, Waker::noop()).is_ready());
+        }
+        assert_eq!(port.invalidate(&Footprint::path("/srv/b")), vec![SlotId(1)]);
+        assert!(port.poll_read(SlotId(2), &identity, &content, Waker::noop()).is_pending(), "its content too");
+    }
+
+    #[test]
     fn an_answer_by_way_of_a_link_is_dropped_by_any_change() {
         let port = Port::new("kp001");
         let identity = Arc::new(Identity::default());

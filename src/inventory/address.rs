@@ -116,6 +116,14 @@ pub(crate) fn expand(written: &str) -> Result<(Vec<String>, Option<u16>), String
     Ok((names, port))
 }
 
+/// True if a range of a written name does not say where it ends: `web[1:]`.
+pub(crate) fn lacks_end(written: &str) -> bool {
+    written.split('[').skip(1).any(|part| {
+        let range = part.split(']').next().unwrap_or_default();
+        range.split(':').nth(1) == Some("")
+    })
+}
+
 /// The values of a range: `01:03` gives 01, 02, 03; `a:c` gives a, b, c; a third number is the step.
 fn steps(range: &str) -> Result<Vec<String>, String> {
     let parts: Vec<&str> = range.split(':').collect();
@@ -158,6 +166,15 @@ fn steps(range: &str) -> Result<Vec<String>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_may_lack_its_end() {
+        let cases =
+            [("web[1:]", true), ("web[1:5]", false), ("a[1:2]b[3:]", true), ("web[1:j]", false), ("web", false)];
+        for (text, expected) in cases {
+            assert_eq!(lacks_end(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn addresses_and_ports_are_told_apart() {

@@ -1,5 +1,6 @@
 //! Puts an inventory together while its files are read, then checks and completes it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use indexmap::{IndexMap, IndexSet};
 
 use super::address;
 use super::group::{Group, GroupId, Host, HostId};
+use super::load::GroupNames;
 use crate::error::{Error, Result};
 use crate::source::Place;
 use crate::value::{Map, Value, merge_maps};
@@ -53,6 +55,12 @@ impl GroupDraft {
     }
 }
 
+/// True if a variable could have this name.
+fn is_variable_name(name: &str) -> bool {
+    !name.starts_with(|letter: char| letter.is_numeric())
+        && name.chars().all(|letter| letter == '_' || letter.is_alphanumeric())
+}
+
 /// An inventory that is being read.
 #[derive(Clone)]
 pub(super) struct Builder {
@@ -64,6 +72,9 @@ pub(super) struct Builder {
     origin: Arc<Map>,
     ranges: Ranges,
     pub(super) warnings: Vec<Error>,
+    pub(super) names: GroupNames,
+    /// It was said already that names of groups are unusual.
+    warned_of_names: bool,
     /// A map that is set twice is merged, rather than replaced.
     pub(super) merges_maps: bool,
 }
@@ -107,6 +118,8 @@ impl Builder {
             ranges: Ranges::default(),
             warnings: Vec::new(),
             merges_maps: false,
+            names: GroupNames::default(),
+            warned_of_names: false,
         };
         builder.groups.insert("all".to_owned(), GroupDraft::new(None));
         builder.groups.insert("ungrouped".to_owned(), GroupDraft::new(None));
@@ -129,7 +142,21 @@ impl Builder {
     }
 
     pub(super) fn group(&self, name: &str) -> Option<GroupId> {
-        self.groups.get_index_of(name).map(|index| GroupId(index as u32))
+        self.groups.get_index_of(self.safe_name(name).as_ref()).map(|index| GroupId(index as u32))
+    }
+
+    /// The name that a group gets.
+    fn safe_name<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        match self.names {
+            GroupNames::Always | GroupNames::Silently if !is_variable_name(name) => {
+                let safe = |(index, letter): (usize, char)| {
+                    let fits = letter == '_' || letter.is_alphanumeric() && (index > 0 || !letter.is_numeric());
+                    if fits { letter } else { '_' }
+                };
+                name.chars().enumerate().map(safe).collect::<String>().into()
+            }
+            _ => name.into(),
+        }
     }
 
     pub(super) fn group_names(&self) -> impl Iterator<Item = &str> {
@@ -138,9 +165,23 @@ impl Builder {
 
     /// The group `name`, added if it is new.
     pub(super) fn add_group(&mut self, name: &str, place: &Place) -> GroupId {
-        let index = match self.groups.get_index_of(name) {
+        let safe = self.safe_name(name).into_owned();
+        if !self.warned_of_names && !is_variable_name(name) {
+            let what = match self.names {
+                GroupNames::Never => Some("not replaced"),
+                GroupNames::Always => Some("automatically replaced"),
+                GroupNames::Ignore | GroupNames::Silently => None,
+            };
+            if let Some(what) = what {
+                self.warned_of_names = true;
+                let but = if what == "not replaced" { "but" } else { "and" };
+                let message = format!("Invalid characters were found in group names {but} {what}: `{name}`, say");
+                self.warnings.push(Error::input(message).at(place));
+            }
+        }
+        let index = match self.groups.get_index_of(&safe) {
             Some(index) => index,
-            None => self.groups.insert_full(name.to_owned(), GroupDraft::new(Some(place.clone()))).0,
+            None => self.groups.insert_full(safe, GroupDraft::new(Some(place.clone()))).0,
         };
         let group = &mut self.groups[index];
         group.place.get_or_insert_with(|| place.clone());
@@ -199,7 +240,10 @@ impl Builder {
                 Some((before, after)) if Arc::ptr_eq(before, own) => *own = Arc::clone(after),
                 _ => {
                     let before = Arc::clone(own);
-                    Arc::make_mut(own).extend(vars.iter().map(|(name, value)| (name.clone(), value.clone())));
+                    let own_vars = Arc::make_mut(own);
+                    for (name, value) in vars {
+                        insert(own_vars, name.clone(), value.clone(), self.merges_maps);
+                    }
                     last = is_range.then(|| (before, Arc::clone(own)));
                 }
             }

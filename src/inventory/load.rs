@@ -28,32 +28,88 @@ pub fn load<S: AsRef<str>>(sources: &[S]) -> Result<Inventory> {
 /// The same with the variables of `-e`, which `constructed` sources may use, and with passwords for files that are
 /// encrypted, also in `group_vars` and `host_vars`.
 pub fn load_with<S: AsRef<str>>(sources: &[S], extra: &Arc<Map>, keyring: &Arc<Keyring>) -> Result<Inventory> {
-    load_merging(sources, extra, keyring, false)
+    load_as(sources, extra, keyring, Reading::default())
 }
 
-/// The same; `merges_maps`: a map that is set twice is merged (`hash_behaviour`).
-pub fn load_merging<S: AsRef<str>>(
+/// How sources are read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Reading {
+    pub group_names: GroupNames,
+    /// A source that cannot be read is a warning; nothing more of it counts.
+    pub lenient: bool,
+    /// A map that is set twice is merged (`hash_behaviour`).
+    pub merges_maps: bool,
+    /// With `lenient`: if no source can be read, that is an error all the same.
+    pub wants_one: bool,
+}
+
+/// What becomes of a group's name that could not be a variable's.
+///
+/// Source: `TRANSFORM_INVALID_GROUP_CHARS`,
+/// <https://docs.ansible.com/ansible/latest/reference_appendices/config.html>
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupNames {
+    /// It stays.
+    #[default]
+    Ignore,
+    /// It stays, with a warning.
+    Never,
+    /// What cannot stand there becomes `_`, with a warning.
+    Always,
+    /// The same without.
+    Silently,
+}
+
+/// Reads the sources of an inventory in this way.
+pub fn load_as<S: AsRef<str>>(
     sources: &[S],
     extra: &Arc<Map>,
     keyring: &Arc<Keyring>,
-    merges_maps: bool,
+    reading: Reading,
 ) -> Result<Inventory> {
     let mut loading = Loading::new(extra, keyring);
-    loading.builder.merges_maps = merges_maps;
+    loading.builder.names = reading.group_names;
+    loading.builder.merges_maps = reading.merges_maps;
+    let mut failures = Vec::new();
     for source in sources {
         let source = source.as_ref();
-        let path = expand_home(source);
-        if source.contains(',') && !path.exists() {
-            read_list(source, &mut loading.builder)?;
-            continue;
+        let Err(error) = read_source(source, &mut loading, reading.lenient) else { continue };
+        if !reading.lenient {
+            return Err(error);
         }
-        let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
-        let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
-        let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
-        loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, keyring))));
-        read_path(&path, &mut loading)?;
+        failures.push(unparsed(source, &error));
     }
+    if reading.wants_one && !sources.is_empty() && failures.len() == sources.len() {
+        return Error::collect(failures).map_or_else(|| Ok(loading.finish()), Err);
+    }
+    loading.builder.warnings.extend(failures);
     Ok(loading.finish())
+}
+
+/// A source that could not be read, in Ansible's words and ours.
+fn unparsed(source: &str, error: &Error) -> Error {
+    let plugin = match Path::new(source).extension().and_then(|ending| ending.to_str()) {
+        _ if source.contains(',') => "advanced_host_list",
+        Some("yml" | "yaml" | "json") => "yaml",
+        _ => "ini",
+    };
+    let message = error.message();
+    let named = Error::new(error.kind(), format!("Failed to parse {source} with {plugin} plugin: {message}"));
+    let named = error.places().iter().fold(named, |named, (place, label)| named.at_label(place, label.as_str()));
+    error.hints().iter().fold(named, |named, hint| named.hint(hint))
+}
+
+fn read_source(source: &str, loading: &mut Loading, lenient: bool) -> Result<()> {
+    let path = expand_home(source);
+    if source.contains(',') && !path.exists() {
+        return read_list(source, &mut loading.builder, lenient);
+    }
+    let beside = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(Path::new("")) };
+    let beside = beside.canonicalize().or_else(|_| std::path::absolute(beside)).unwrap_or(beside.to_owned());
+    let known = loading.directories.iter().find(|directory| directory.path() == beside).cloned();
+    let keyring = Arc::clone(&loading.keyring);
+    loading.directories.push(known.unwrap_or_else(|| Arc::new(VarsDirectory::new(beside, &keyring))));
+    read_path(&path, loading)
 }
 
 /// Reads one text as an inventory: YAML if the name of its source ends so or it looks like it, else INI. Nothing is
@@ -101,7 +157,8 @@ fn expand_home(source: &str) -> PathBuf {
     }
 }
 
-fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
+/// Hosts apart by commas; `lenient`: a range without an end is a name as it stands, as in Ansible.
+fn read_list(list: &str, builder: &mut Builder, lenient: bool) -> Result<()> {
     builder.begin(Path::new(list));
     let source = Source::new("-i", list);
     let mut column = 1;
@@ -113,8 +170,16 @@ fn read_list(list: &str, builder: &mut Builder) -> Result<()> {
         if item.is_empty() {
             continue;
         }
-        let added = builder.add_hosts(item, GroupId::UNGROUPED, &Map::new(), &place);
-        added.map_err(|reason| Error::input(reason).at(&place))?;
+        match builder.add_hosts(item, GroupId::UNGROUPED, &Map::new(), &place) {
+            Ok(()) => {}
+            Err(_) if lenient && super::address::lacks_end(item) => {
+                let message =
+                    "Unable to parse address from hostname, leaving unchanged: host range must specify end value";
+                builder.warnings.push(Error::input(message).at(&place));
+                builder.add_host(item, GroupId::UNGROUPED, &place);
+            }
+            Err(reason) => return Err(Error::input(reason).at(&place)),
+        }
     }
     Ok(())
 }

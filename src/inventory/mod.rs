@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use group::{Group, GroupId, Host, HostId};
-pub use load::{load, load_merging, load_with, parse};
+pub use load::{GroupNames, Reading, load, load_as, load_with, parse};
 pub use pattern::{Selection, split_pattern};
 pub use vars_files::load_file as load_vars_file;
 

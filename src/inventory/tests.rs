@@ -69,7 +69,7 @@ fn broken_inventories_say_where_and_what_to_do() {
         ("h.yml", "all: {host: {web1: }}", "unexpected key `host`", "1:7", "did you mean `hosts`?"),
         ("h.yml", "web: [x]", "the group `web` must be a mapping", "1:6", ""),
         ("h.yml", "- x", "must be a mapping of groups, this is a sequence", "1:1", ""),
-        ("h.yml", "all: {hosts: {7: }}", "the name of a host must be text, this is a integer", "1:15", "quote it"),
+        ("h.yml", "all: {hosts: {7: }}", "Host pattern 7 must be a string, this is a integer", "1:15", "quote it"),
         ("h.yml", "all: {hosts: {x: 1}}", "the variables of `x` must be a mapping", "1:18", ""),
         ("h.yml", "plugin: aws_ec2", "the inventory plugin `aws_ec2` is not supported", "1:1", "ansible-inventory"),
         ("h.yml", "a: {children: {b: {children: {a: }}}}", "cannot be a child of `b`", "1:31", ""),
@@ -116,7 +116,11 @@ fn maps_that_are_set_twice_may_be_merged() {
     for (merges, m, n) in
         [(false, "{'a': 3, 'b': {'d': 4}}", "{'b': 2}"), (true, "{'a': 3, 'b': {'c': 2, 'd': 4}}", "{'a': 1, 'b': 2}")]
     {
-        let inventory = super::load_merging(&sources, &Default::default(), &Default::default(), merges).unwrap();
+        let inventory = {
+            let reading = super::Reading { merges_maps: merges, ..Default::default() };
+            super::load_as(&sources, &Default::default(), &Default::default(), reading)
+        }
+        .unwrap();
         let host = inventory.find_host("h").unwrap();
         let var = |name: &str| {
             inventory.host_layers(host).unwrap().iter().rev().find_map(|(_, map)| map.get(name).map(Value::to_repr))

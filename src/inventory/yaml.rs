@@ -101,7 +101,8 @@ fn null_beside(node: &Node) -> Node {
 
 fn hosts(group: GroupId, name: &Node, vars: &Node, builder: &mut Builder) -> Result<()> {
     let Some(text) = name.as_str().filter(|text| !text.is_empty()) else {
-        return Err(Error::input(format!("the name of a host must be text, this is a {}", name.kind_name()))
+        let written = name.value().map(|value| value.to_text().into_owned()).unwrap_or_default();
+        return Err(Error::input(format!("Host pattern {written} must be a string, this is a {}", name.kind_name()))
             .at(&name.place)
             .hint("quote it"));
     };

@@ -199,6 +199,10 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     let short = module.bare_name();
     let names = given.keys().map(|key| key.to_text().into_owned()).collect::<Vec<_>>();
     if let Some((name, near)) = unknown_name(module, names.iter().map(String::as_str)) {
+        if name == "_raw_params" {
+            let text = given.get(name).map(|text| text.to_text().into_owned()).unwrap_or_default();
+            return Err(Failure::new(format!("invalid or malformed argument: '{text}'")));
+        }
         if SAYING_OPTIONS.contains(&short) {
             return Err(Failure::new(format!("Invalid options for {short}: {name}")));
         }

@@ -278,3 +278,41 @@ fn the_difference_is_a_state() {
     assert_eq!(diff["before"].as_map().unwrap()["state"], "file".into());
     assert_eq!(diff["after"].as_map().unwrap()["state"], "absent".into());
 }
+
+#[test]
+fn a_file_that_cannot_get_its_owner_is_not_left_behind() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let args = [("path", text(&path)), ("state", "touch".into()), ("owner", "4294967295".into())];
+    assert!(run_module(&MODULE, &args).is_err());
+    assert!(!path.exists());
+}
+
+#[test]
+fn check_mode_warns_of_owners_that_are_not_there_yet() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    let args = [("path", text(&path)), ("state", "touch".into()), ("owner", "nobody-of-this-name".into())];
+    let outcome = check_module(&MODULE, &args).unwrap();
+    assert!(outcome.changed);
+    assert!(outcome.warnings[0].starts_with("failed to look up user nobody-of-this-name"), "{:?}", outcome.warnings);
+    assert!(run_module(&MODULE, &args).is_err());
+    fs::write(&path, "").unwrap();
+    let failure = check_module(&MODULE, &args).unwrap_err();
+    assert_eq!(failure.warnings.len(), 1);
+    let group = [("path", text(&path)), ("group", "4294967".into())];
+    assert!(check_module(&MODULE, &group).unwrap().warnings[0].contains("group with gid 4294967"));
+}
+
+#[test]
+fn times_that_will_be_others_are_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("file");
+    fs::write(&path, "").unwrap();
+    let args = [("path", text(&path)), ("modification_time", "202202081414.00".into())];
+    let shown = run_module(&MODULE, &args).unwrap().differences[0].state.clone().unwrap();
+    assert_ne!(shown.0["mtime"], shown.1["mtime"]);
+    let again = run_module(&MODULE, &args).unwrap();
+    assert!(!again.changed);
+    assert_eq!(again.differences[0].state.clone().unwrap().1.len(), 1, "the path alone");
+}

@@ -27,7 +27,11 @@ pub const MODULE: Module = Module {
         Arg::new("use_regex", Type::Bool, "patterns are Python regular expressions").default("false"),
         Arg::new("contains", Type::Str, "a regular expression that the beginning of a line of the file matches"),
         Arg::new("read_whole_file", Type::Bool, "`contains` is looked for in the whole content").default("false"),
-        Arg::new("encoding", Type::Str, "encoding of the files for `contains`: utf-8 alone"),
+        Arg::new(
+            "encoding",
+            Type::Str,
+            "encoding of the files for `contains`, as Python calls it; without it any bytes are read",
+        ),
         Arg::new("file_type", Type::Str, "what is listed").default("file").choices(&[
             "any",
             "directory",
@@ -72,8 +76,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let paths = absolute_all(&host, &args.list("paths")).await?;
     let depth = if args.bool("recurse") { args.int("depth").filter(|depth| *depth > 0) } else { Some(1) };
     let follow = args.bool("follow");
+    // Ansible looks one level deeper before it knows that this is too deep, and counts what it saw
+    let looked = depth.map(|depth| if args.bool("recurse") { depth + 1 } else { depth });
     let listings =
-        try_join_all(paths.iter().map(|path| host.read(Listing { path: clean(path), depth, follow }))).await?;
+        try_join_all(paths.iter().map(|path| host.read(Listing { path: clean(path), depth: looked, follow }))).await?;
     let mut result = Search::default();
     for (path, listing) in paths.iter().zip(listings) {
         if !listing.is_directory {
@@ -85,10 +91,20 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         result.examined += listing.found.len();
         result.skipped.extend(listing.refused.into_iter().map(|(path, why)| (path.into(), why.into())));
         let now = listing.now;
-        result.found.extend(listing.found.into_iter().filter(|found| criteria.matches(found, now)));
-    }
-    if let Some(contains) = &criteria.contains {
-        result.found = containing(&host, result.found, contains, args.text("file_type") == "file").await?;
+        let slashes = |path: &str| path.matches('/').count() as i64;
+        let top = slashes(clean(path).trim_end_matches('/'));
+        let is_near = |found: &Found| depth.is_none_or(|depth| slashes(&found.path) - top <= depth);
+        let matching = listing.found.into_iter().filter(|found| is_near(found) && criteria.matches(found, now));
+        let mut found: Vec<Found> = matching.collect();
+        if let Some(contains) = criteria.contains.as_ref().filter(|_| args.text("file_type") == "file") {
+            let (matching, refused) = containing(&host, found, contains).await?;
+            found = matching;
+            if let Some(reason) = refused {
+                result.warnings.push(format!("Skipped '{path}' path due to this access issue: {reason}"));
+                result.skipped.insert(path.as_str().into(), reason.into());
+            }
+        }
+        result.found.append(&mut found);
     }
     let mut message = "All paths examined";
     if let Some(limit) = criteria.limit
@@ -140,21 +156,27 @@ fn describe(found: &Found) -> Map {
     map
 }
 
-/// Those files whose content matches; what cannot be read does not. Only `file_type: file` looks at content.
-async fn containing(host: &Host, found: Vec<Found>, contains: &Contains, applies: bool) -> Result<Vec<Found>, Failure> {
-    if !applies {
-        return Ok(found);
-    }
+/// Those files whose content matches; what cannot be read does not. At the first that is no text in the encoding it
+/// ends, as in Ansible: second, why.
+async fn containing(
+    host: &Host,
+    found: Vec<Found>,
+    contains: &Contains,
+) -> Result<(Vec<Found>, Option<String>), Failure> {
     let contents = join_all(found.iter().map(|found| host.read(FileContent(found.path.clone())))).await;
     let mut matching = Vec::new();
     for (found, content) in found.into_iter().zip(contents) {
         match content {
-            Ok(Some(content)) if contains.matches(&content)? => matching.push(found),
+            Ok(Some(content)) => match contains.matches(&found.path, &content) {
+                Ok(true) => matching.push(found),
+                Ok(false) => {}
+                Err(failure) => return Ok((matching, Some(failure.message))),
+            },
             Err(failure) if failure.kind != FailureKind::Failed => return Err(failure),
             _ => {}
         }
     }
-    Ok(matching)
+    Ok((matching, None))
 }
 
 async fn checksums(host: &Host, args: &Args, found: &[Found]) -> Result<Vec<Option<String>>, Failure> {

@@ -101,13 +101,27 @@ fn a_path_that_is_no_directory_is_skipped_with_a_warning() {
     assert_eq!(names(&root, &outcome), "b.txt");
     assert_eq!(outcome.warnings.len(), 1);
     assert_eq!(outcome.result["skipped_paths"].get("/no/such"), Some(&"'/no/such' is not a directory".into()));
-    for wrong in [
-        ("age", Value::from("soon")),
-        ("size", "big".into()),
-        ("limit", 0.into()),
-        ("mode", 420.into()),
-        ("encoding", "latin-1".into()),
-    ] {
+    for wrong in [("age", Value::from("soon")), ("size", "big".into()), ("limit", 0.into()), ("mode", 420.into())] {
         assert!(run_module(&MODULE, &[("paths", path.into()), wrong.clone()]).is_err(), "{wrong:?}");
     }
+}
+
+#[test]
+fn content_is_read_in_the_encoding_of_the_files() {
+    let root = tempfile::tempdir().unwrap();
+    // 中文 in GBK
+    std::fs::write(root.path().join("a.gbk"), b"\xd6\xd0\xce\xc4\n").unwrap();
+    let path = root.path().to_str().unwrap();
+    let found = |encoding: &str| {
+        let args = [("paths", path.into()), ("contains", "中".into()), ("encoding", encoding.into())];
+        let outcome = run_module(&MODULE, &args).unwrap();
+        let skipped = outcome.result["skipped_paths"].get(path).map(|why| why.to_text().into_owned());
+        (outcome.result["matched"].as_int().unwrap(), skipped)
+    };
+    assert_eq!(found("gbk"), (1, None));
+    assert_eq!(found("CP936"), (1, None));
+    assert_eq!(found("latin-1"), (0, None));
+    assert_eq!(found("nonsense"), (0, Some("unknown encoding: nonsense".to_owned())));
+    let why = format!("Failed to read the file {path}/a.gbk due to an encoding error. current encoding: utf-8");
+    assert_eq!(found("utf-8"), (0, Some(why)));
 }

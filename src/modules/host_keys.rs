@@ -45,10 +45,11 @@ impl<'a> Line<'a> {
     /// True if both say the same of the host; how a name is hashed does not matter.
     fn says(&self, other: &Line<'_>) -> bool {
         let both_hashed = self.names.starts_with("|1|") && other.names.starts_with("|1|");
-        self.marker == other.marker
-            && self.kind == other.kind
-            && self.key == other.key
-            && (self.names == other.names || both_hashed)
+        self.has_key_of(other) && (self.names == other.names || both_hashed)
+    }
+
+    fn has_key_of(&self, other: &Line<'_>) -> bool {
+        self.marker == other.marker && self.kind == other.kind && self.key == other.key
     }
 }
 
@@ -95,7 +96,9 @@ pub fn edit(text: &str, host: &str, wanted: Option<&str>, present: bool) -> Opti
         return (kept != text).then_some(kept);
     };
     let new = Line::parse(wanted)?;
-    let found = lines.iter().position(|line| own(line) && Line::parse(line).is_some_and(|line| line.says(&new)));
+    // to remove a key it does not matter whether the name is hashed
+    let is_it = |line: &Line<'_>| if present { line.says(&new) } else { line.has_key_of(&new) };
+    let found = lines.iter().position(|line| own(line) && Line::parse(line).is_some_and(|line| is_it(&line)));
     // another key of the same type gives way
     let other = |line: &str| {
         Line::parse(line).is_some_and(|line| line.marker.is_none() && new.marker.is_none() && line.kind == new.kind)
@@ -150,6 +153,8 @@ mod tests {
         let other = wanted_line("[kp001]:2222", "[kp001]:2222 ssh-rsa AAA", Some(&[8; 20])).unwrap();
         assert_eq!(edit(&line, "[kp001]:2222", Some(&other), true), None, "hashed again is no change");
         assert_eq!(edit(&line, "[kp001]:2222", None, false).unwrap(), "");
+        let plain = wanted_line("[kp001]:2222", "[kp001]:2222 ssh-rsa AAA", None).unwrap();
+        assert_eq!(edit(&line, "[kp001]:2222", Some(&plain), false).unwrap(), "", "a plain key removes a hashed name");
         assert_eq!(edit(&line, "kp001", None, false), None);
     }
 

@@ -41,6 +41,7 @@ mod dpkg_selections;
 mod edited_file;
 pub mod engine_actions;
 mod execution;
+pub mod external;
 mod fail;
 #[cfg(test)]
 mod fake_programs;
@@ -382,6 +383,8 @@ pub struct Settings {
     pub time_limit: Option<std::time::Duration>,
     /// True if only the exit code decides whether the task failed.
     pub plain_failure: bool,
+    /// The file of a module that is none of [`MODULES`].
+    pub external: Option<std::path::PathBuf>,
     /// How the host is reached, for modules that reach it by a program of the controller.
     pub target: Option<Arc<crate::connect::Target>>,
     /// Changes that this run takes back or makes again.

@@ -46,7 +46,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
         Some(duration) => tokio::time::sleep(duration).await,
         None => match ask(&args).await? {
             Some(answer) => input = answer,
-            None => outcome = outcome.warning("nobody is at the terminal, so `pause` does not wait for an answer"),
+            None => outcome = outcome.warning("Not waiting for response to prompt as stdin is not interactive"),
         },
     }
     let elapsed = begun.elapsed();

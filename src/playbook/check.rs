@@ -22,7 +22,7 @@ use super::tags::{TagSelection, tags_of};
 use super::task::module_names;
 use super::{Item, Play, Role, Task, TaskAction, Written};
 use crate::error::{Error, Result, nearest};
-use crate::modules::{Action, EngineAction, FreeForm, Module, args, background};
+use crate::modules::{Action, EngineAction, FreeForm, Module, args, background, external};
 use crate::source::Place;
 use crate::template::{Kind, NameKind, SearchPath, check_syntax, lookup_names, names_used};
 use crate::value::{Map, Value};
@@ -35,8 +35,13 @@ const MOST_ERRORS: usize = 20;
 
 /// Judges plays that will run (leave out those that have no hosts). Warnings are added to `warnings`; the result is an
 /// error if anything that is certainly reached cannot work.
-pub fn check(plays: &[Arc<Play>], selection: &TagSelection, warnings: &Mutex<Vec<Error>>) -> Result<()> {
-    let mut check = Check::new(selection);
+pub fn check(
+    plays: &[Arc<Play>],
+    selection: &TagSelection,
+    warnings: &Mutex<Vec<Error>>,
+    library: &[PathBuf],
+) -> Result<()> {
+    let mut check = Check::new(selection, library);
     for play in plays {
         check.play(play);
     }
@@ -47,16 +52,27 @@ pub fn check(plays: &[Arc<Play>], selection: &TagSelection, warnings: &Mutex<Vec
 
 struct Check<'a> {
     selection: &'a TagSelection,
+    /// Directories with modules of one's own, behind those beside role and playbook.
+    library: &'a [PathBuf],
     /// Where the files of the task at hand are looked for.
     search: SearchPath,
     errors: Vec<Error>,
     warnings: Vec<Error>,
-    /// Unknown modules that may never be reached, each with its first place and how often it is used.
-    doubtful: IndexMap<String, (Place, usize)>,
+    /// Unknown modules that may never be reached.
+    doubtful: IndexMap<String, Doubtful>,
     /// The same of filters, tests and lookups.
     doubtful_names: IndexMap<(NameKind, String), (Error, usize)>,
     /// Set if all is to be found, not only what stops a run.
     thorough: Option<Thorough>,
+}
+
+/// An unknown module that may never be reached.
+struct Doubtful {
+    /// Where it is used first.
+    place: Place,
+    count: usize,
+    /// Why a file of its name is no module.
+    refused: Option<String>,
 }
 
 /// How sure it is that a task is reached.
@@ -69,9 +85,10 @@ enum Reach {
 }
 
 impl<'a> Check<'a> {
-    fn new(selection: &'a TagSelection) -> Check<'a> {
+    fn new(selection: &'a TagSelection, library: &'a [PathBuf]) -> Check<'a> {
         Check {
             selection,
+            library,
             search: SearchPath::default(),
             errors: Vec::new(),
             warnings: Vec::new(),
@@ -84,7 +101,9 @@ impl<'a> Check<'a> {
     /// Makes warnings of what is not there and may never be reached.
     fn tell_doubtful(&mut self) {
         let modules = std::mem::take(&mut self.doubtful).into_iter();
-        let modules = modules.map(|(name, (place, count))| (unknown_module(&name, &place), count));
+        let modules = modules.map(|(name, Doubtful { place, count, refused })| {
+            (refused.into_iter().fold(unknown_module(&name, &place), Error::hint), count)
+        });
         for (error, count) in modules.chain(std::mem::take(&mut self.doubtful_names).into_values()) {
             let more = if count > 1 { format!("it is used {count} times; ") } else { String::new() };
             self.warnings.push(error.hint(format!("{more}the task fails if it is reached")));
@@ -134,11 +153,16 @@ impl<'a> Check<'a> {
                     self.arguments(task, module, reach);
                     self.background(task, module, reach);
                 }
+                TaskAction::Unknown(name) if self.runs_external(name) => {}
                 TaskAction::Unknown(name) if reach == Reach::Certain => {
-                    self.error(unknown_module(name, &task.action_place))
+                    let error = unknown_module(name, &task.action_place);
+                    let refused = self.refused_external(name);
+                    self.error(refused.into_iter().fold(error, Error::hint));
                 }
                 TaskAction::Unknown(name) => {
-                    self.doubtful.entry(name.clone()).or_insert_with(|| (task.action_place.clone(), 0)).1 += 1;
+                    let refused = self.refused_external(name);
+                    let first = || Doubtful { place: task.action_place.clone(), count: 0, refused };
+                    self.doubtful.entry(name.clone()).or_insert_with(first).count += 1;
                 }
                 TaskAction::Template(_) => {}
             }
@@ -149,6 +173,16 @@ impl<'a> Check<'a> {
             return;
         }
         *certain = false;
+    }
+
+    /// True if there is an executable for an action that is none of the modules, and it can run.
+    fn runs_external(&self, name: &str) -> bool {
+        external::find(name, &self.search, self.library).is_some_and(|path| external::refusal(&path).is_none())
+    }
+
+    /// Why the file of that name is no module here, if there is one.
+    fn refused_external(&self, name: &str) -> Option<String> {
+        external::find(name, &self.search, self.library).and_then(|path| external::refusal(&path))
     }
 
     fn reach(&self, task: &Task, certain: bool) -> Reach {

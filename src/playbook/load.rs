@@ -23,6 +23,8 @@ const MOST_ERRORS: usize = 20;
 pub struct LoadOptions {
     /// Directories with roles, after `roles/` beside the playbook.
     pub roles_path: Vec<PathBuf>,
+    /// Directories with executables that are modules, after `library/` of role and playbook.
+    pub library: Vec<PathBuf>,
     /// Directories that hold `ansible_collections`, after `collections/` beside the playbook.
     pub collections_path: Vec<PathBuf>,
     /// Keywords of plays that do not have them.

@@ -72,6 +72,9 @@ pub fn load_plays(source: &Arc<Source>, options: &LoadOptions) -> Result<Vec<Arc
     loader.finish(plays)
 }
 
+/// The keywords on an import that its plays take over; Ansible takes the others and forgets them.
+const COUNT_ON_IMPORTS: &[&str] = &["name", "tags", "vars", "when"];
+
 /// What the import_playbook around says for all its plays.
 #[derive(Default, Clone)]
 struct Imported {
@@ -120,11 +123,11 @@ impl Loader<'_> {
                 let result = self.import(entry, key, file, &directory, imported);
                 plays.extend(self.keep(result).unwrap_or_default());
             } else if let Some(key) = key_of_a_task(entry) {
+                let name = key.as_str().unwrap_or_default();
                 self.error(
-                    Error::parse(format!("'{}' is not a valid attribute for a Play", text_of(key)))
+                    Error::parse(format!("'{name}' is not a valid attribute for a Play"))
                         .at(&key.place)
-                        .hint("a playbook is a list of plays, but this is a task")
-                        .hint("put it under `tasks` of a play that says on which `hosts`"),
+                        .hint("this is a task: put it under `tasks` of a play that says on which `hosts`"),
                 );
             } else {
                 plays.extend(self.play(entry, &directory, imported).map(Arc::new));
@@ -147,8 +150,13 @@ impl Loader<'_> {
             if text_of(key) == text_of(action) {
                 continue;
             }
-            if let Some(keyword) = self.keyword(key, value, On::Import) {
+            let Some(keyword) = self.keyword(key, value, On::Import) else { continue };
+            if COUNT_ON_IMPORTS.contains(&keyword.name) {
                 self.take_setting(&mut own, keyword.name, value);
+            } else {
+                let message = format!("`{}` on `{}` has no effect, as with Ansible", keyword.name, text_of(action));
+                self.options
+                    .warn(Error::parse(message).at(&key.place).hint("write it on the plays of the imported playbook"));
             }
         }
         let written = self.written(file);

@@ -143,7 +143,17 @@ impl Loader<'_> {
             return None;
         };
         self.keep(keywords::check_value(keyword.name, keyword.holds, value))?;
+        self.say_if_without_effect(keyword, key, value);
         Some(keyword)
+    }
+
+    /// Says once that a keyword is taken and does nothing.
+    pub fn say_if_without_effect(&self, keyword: &keywords::Keyword, key: &Node, value: &Node) {
+        let is_off = value.is_null() || value.as_str() == Some("never");
+        if let Some(why) = keyword.no_effect.filter(|_| !is_off) {
+            let message = format!("`{}` has no effect here: {why}", keyword.name);
+            self.options.warn_once(Error::input(message).at(&key.place));
+        }
     }
 }
 
@@ -190,7 +200,7 @@ impl Settings {
 
     /// True if what is inherited may be asked for: where a value turns out to be `omit`.
     fn may_omit(&self) -> bool {
-        let is_template = |name: &&str| self.keyword(name).is_some_and(|written| written.value.has_templates());
+        let is_template = |name: &str| self.keyword(name).is_some_and(|written| written.value.has_templates());
         OMITTABLE.iter().any(|name| is_template(name))
     }
 

@@ -47,7 +47,9 @@ fn cloned((key, value): (&Value, &Value)) -> (Value, Value) {
 /// True if a result says of itself that it is to be shown whole.
 pub fn is_always_shown(event: &HostResult) -> bool {
     // a debug that failed has only its message to say
-    let is_debug = event.task.action == "debug" && event.result.status != Status::Failed;
+    let failed_by_itself =
+        event.result.status == Status::Failed && !event.result.result.contains_key("failed_when_result");
+    let is_debug = event.task.action == "debug" && !failed_by_itself;
     is_debug || flag(event, "_ansible_verbose_always")
 }
 

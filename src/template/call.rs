@@ -20,6 +20,9 @@ pub struct Entry<T: 'static> {
     pub function: fn(&Call<'_>) -> Result<T>,
 }
 
+/// The names of an entry, and its parameters.
+pub type Names = (&'static [&'static str], &'static [&'static str]);
+
 /// An entry of a table that refuses values that are undefined.
 pub const fn entry<T>(
     names: &'static [&'static str],

@@ -240,7 +240,10 @@ pub fn format_epoch(layout: &str, epoch: Option<f64>, utc: bool) -> Result<Strin
             .map_err(|error| TemplateError::failed(format!("Invalid value for epoch value ({seconds}): {error}")))?,
         None => Timestamp::now(),
     };
-    jiff::fmt::strtime::format(&pythons_layout(layout, None)?, &timestamp.to_zoned_datetime(zone))
+    // what C's library calls it
+    let zoned =
+        if utc { layout.replace("%%", "%%\0").replace("%Z", "GMT").replace("%%\0", "%%") } else { layout.to_owned() };
+    jiff::fmt::strtime::format(&pythons_layout(&zoned, None)?, &timestamp.to_zoned_datetime(zone))
         .map_err(|error| TemplateError::failed(format!("the format `{layout}` is wrong: {error}")))
 }
 

@@ -13,13 +13,13 @@ pub fn literal_backslashes(text: &str, in_expression: bool, config: SyntaxConfig
     let mut in_variable = in_expression;
     let mut out = String::with_capacity(text.len() + 8);
     let mut done = 0;
-    for token in machinery::tokenize(text, in_expression, config) {
+    for token in machinery::tokenize(&masked(text), in_expression, config) {
         // what follows a lexical error is left as it is: the parser will report it
         let Ok((token, span)) = token else { break };
         match token {
             Token::VariableStart => in_variable = true,
             Token::VariableEnd => in_variable = false,
-            Token::String(_) if in_variable => {
+            Token::String(_) | Token::Str(_) if in_variable => {
                 let (start, end) = (span.start_offset as usize, span.end_offset as usize);
                 let (Some(before), Some(string)) = (text.get(done..start), text.get(start..end)) else { break };
                 out.push_str(before);
@@ -45,6 +45,23 @@ pub fn literal_backslashes(text: &str, in_expression: bool, config: SyntaxConfig
     }
     out.push_str(text.get(done..).unwrap_or_default());
     Cow::Owned(out)
+}
+
+/// The text with other letters in place of escapes, so that those which minijinja does not know (`C:\users`) are no errors;
+/// every offset stays the same.
+fn masked(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => {
+                out.push('_');
+                out.extend(characters.next().map(|next| if matches!(next, '\\' | '\'' | '"') { '_' } else { next }));
+            }
+            other => out.push(other),
+        }
+    }
+    out
 }
 
 /// The expression with the escapes in its strings resolved, but for those that every string needs.

@@ -111,7 +111,8 @@ fn lipsum(call: &Call<'_>) -> Result<Value> {
     let random = |below: usize| super::python::random_below(below as u64).map(|number| number as usize);
     let mut out = Vec::new();
     for _ in 0..paragraphs {
-        let count = least as usize + random((most - least).max(0) as usize + 1)?;
+        // the most is exclusive, as with Python's randrange
+        let count = least as usize + random((most - least).max(1) as usize)?;
         let mut words = Vec::with_capacity(count);
         for _ in 0..count {
             words.push(WORDS[random(WORDS.len())?]);

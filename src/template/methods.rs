@@ -23,12 +23,18 @@ static TEXT: &[Method] = &[
     entry(&["lstrip"], &["value", "chars"], "without characters at the start", |call| strip(call, true, false)),
     entry(&["rstrip"], &["value", "chars"], "without characters at the end", |call| strip(call, false, true)),
     entry(&["replace"], &["value", "old", "new", "count"], "with each old text replaced", replace),
-    entry(&["startswith"], &["value", "prefix"], "whether it begins with the text, or one of several", |call| {
-        ends(call, |text, part| text.starts_with(part))
-    }),
-    entry(&["endswith"], &["value", "suffix"], "whether it ends with the text, or one of several", |call| {
-        ends(call, |text, part| text.ends_with(part))
-    }),
+    entry(
+        &["startswith"],
+        &["value", "prefix", "start", "end"],
+        "whether it begins with the text, or one of several",
+        |call| ends(call, |text, part| text.starts_with(part)),
+    ),
+    entry(
+        &["endswith"],
+        &["value", "suffix", "start", "end"],
+        "whether it ends with the text, or one of several",
+        |call| ends(call, |text, part| text.ends_with(part)),
+    ),
     entry(&["removeprefix"], &["value", "prefix"], "without the prefix", |call| {
         let (text, prefix) = (call.text()?, call.required_text(1)?);
         Ok(Value::from(text.strip_prefix(&*prefix).unwrap_or(&text)))
@@ -39,7 +45,7 @@ static TEXT: &[Method] = &[
     }),
     entry(&["lower"], &["value"], "in lower case", |call| Ok(Value::from(call.text()?.to_lowercase()))),
     entry(&["casefold"], &["value"], "in lower case, for comparisons", |call| {
-        Ok(Value::from(call.text()?.to_lowercase()))
+        Ok(Value::from(call.text()?.to_lowercase().replace('ß', "ss").replace('ς', "σ")))
     }),
     entry(&["upper"], &["value"], "in upper case", |call| Ok(Value::from(call.text()?.to_uppercase()))),
     entry(&["capitalize"], &["value"], "first letter large, others small", |call| {
@@ -394,6 +400,15 @@ fn replace(call: &Call<'_>) -> Result<Value> {
 
 fn ends(call: &Call<'_>, test: fn(&str, &str) -> bool) -> Result<Value> {
     let text = call.text()?;
+    let length = text.chars().count();
+    let bound = |index: usize, default: usize| -> Result<usize> {
+        let Some(_) = call.given(index) else { return Ok(default) };
+        let place = call.required_int(index)?;
+        let place = if place < 0 { place.saturating_add(length as i64) } else { place };
+        Ok(usize::try_from(place).unwrap_or(0).min(length))
+    };
+    let (start, end) = (bound(2, 0)?, bound(3, length)?);
+    let text: String = text.chars().skip(start).take(end.saturating_sub(start)).collect();
     match call.required(1)? {
         Value::List(parts) => {
             for part in parts.iter() {

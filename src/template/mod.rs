@@ -128,6 +128,13 @@ struct Rendered {
     values: Mutex<HashMap<Box<str>, Value>>,
 }
 
+/// All filters, tests and lookups: the names of each, and its parameters.
+pub fn signatures() -> Vec<(NameKind, call::Names)> {
+    let filters = filters::signatures().map(|names| (NameKind::Filter, names));
+    let tests = tests::signatures().map(|names| (NameKind::Test, names));
+    filters.chain(tests).chain(lookups::signatures().map(|names| (NameKind::Lookup, names))).collect()
+}
+
 /// What a text is to be checked as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -331,7 +338,9 @@ impl Context {
         if let Some(place) = text.sealed_at() {
             return self.unseal(text, place);
         }
-        let template = parse::playbook_text(text.as_str())?;
+        // the last newline is not part of what is evaluated: `{{ 7 }}` with one is a number too; of a text it is put back
+        let written = text.as_str().strip_suffix('\n').unwrap_or(text.as_str());
+        let template = parse::playbook_text(written)?;
         let (pieces, value) = Evaluator::new(self, &template.name).template_value(&template)?;
         let keeps_types = !self.results.is_old();
         Ok(match self.results.of_template(&template, pieces, value) {

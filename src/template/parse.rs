@@ -14,6 +14,7 @@ use num_bigint::BigInt;
 use super::error::{Result, TemplateError};
 use super::escapes;
 use super::tree::*;
+use super::used::uses_variable;
 use crate::value::{Text, Value};
 
 /// How a text is to be read.
@@ -382,11 +383,14 @@ fn convert_statement(statement: &ast::Stmt<'_>) -> Result<Statement> {
 }
 
 fn convert_macro(node: &ast::Macro<'_>) -> Result<Macro> {
+    let body = convert_body(&node.body)?;
     Ok(Macro {
         name: Arc::from(node.name),
         parameters: node.args.iter().map(variable_name).collect::<Result<_>>()?,
         defaults: node.defaults.iter().map(convert_expression).collect::<Result<_>>()?,
-        body: convert_body(&node.body)?,
+        takes_more: uses_variable(&body, "varargs"),
+        takes_named: uses_variable(&body, "kwargs"),
+        body,
     })
 }
 

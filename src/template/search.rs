@@ -54,8 +54,23 @@ pub fn expand_home(name: &str) -> PathBuf {
             Some(home) => Path::new(&home).join(rest.trim_start_matches('/')),
             None => PathBuf::from(name),
         },
-        _ => PathBuf::from(name),
+        Some(rest) => {
+            let (user, below) = rest.split_once('/').unwrap_or((rest, ""));
+            match home_of(user) {
+                Some(home) if below.is_empty() => PathBuf::from(home),
+                Some(home) => Path::new(&home).join(below),
+                None => PathBuf::from(name),
+            }
+        }
+        None => PathBuf::from(name),
     }
+}
+
+/// The home directory of a user of the controller, by passwd(5).
+fn home_of(user: &str) -> Option<String> {
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let line = users.lines().find(|line| line.split(':').next() == Some(user))?;
+    line.split(':').nth(5).filter(|home| !home.is_empty()).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use num_bigint::BigInt;
 use num_traits::Zero;
 
-use super::call::{Call, Entry, as_map, check_defined, entry, entry_for_undefined, iterate, text_of};
+use super::call::{Call, Entry, Names, as_map, check_defined, entry, entry_for_undefined, iterate, text_of};
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::eval::operators;
 use super::filters::short_name;
@@ -210,6 +210,11 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<_> = by_name().iter().map(|(name, test)| (*name, test.doc)).collect();
     names.sort_unstable();
     names
+}
+
+/// The names of each test, and its parameters.
+pub(super) fn signatures() -> impl Iterator<Item = Names> {
+    TESTS.iter().map(|test| (test.names, test.parameters))
 }
 
 /// Applies a test; the first positional argument is the value tested.

@@ -117,6 +117,10 @@ pub struct Macro {
     /// Defaults of the last parameters.
     pub defaults: Vec<Expression>,
     pub body: Vec<Statement>,
+    /// The body uses `varargs`, so more positional arguments may be given than there are parameters.
+    pub takes_more: bool,
+    /// The body uses `kwargs`, so other named arguments may be given.
+    pub takes_named: bool,
 }
 
 #[derive(Debug)]

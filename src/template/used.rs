@@ -21,6 +21,10 @@ pub struct UsedName {
     pub span: Span,
     /// It is used whatever the values are: no condition, loop or macro is around it.
     pub certain: bool,
+    /// How many arguments without name follow the value that it is applied to; of a lookup its terms.
+    pub positional: usize,
+    /// The names of the other arguments.
+    pub named: Vec<String>,
 }
 
 /// Each use of a filter, test or lookup in a text, also where its name is an argument, as in `map('lower')`; none
@@ -50,14 +54,22 @@ pub fn names_used_in_file(text: &str, name: &str) -> Result<Vec<UsedName>> {
     Ok(used.uses)
 }
 
+/// Whether statements use a variable of this name.
+pub fn uses_variable(body: &[Statement], name: &str) -> bool {
+    let mut used = Used::default();
+    used.statements(body);
+    used.variables.iter().any(|known| known == name)
+}
+
 struct Used {
     uses: Vec<UsedName>,
+    variables: Vec<String>,
     certain: bool,
 }
 
 impl Default for Used {
     fn default() -> Self {
-        Used { uses: Vec::new(), certain: true }
+        Used { uses: Vec::new(), variables: Vec::new(), certain: true }
     }
 }
 
@@ -147,8 +159,14 @@ impl Used {
         self.certain = outer;
     }
 
-    fn uses(&mut self, kind: NameKind, name: &str, span: Span) {
-        self.uses.push(UsedName { kind, name: name.to_owned(), span, certain: self.certain });
+    fn uses(&mut self, kind: NameKind, name: &str, span: Span, arguments: &[Argument]) {
+        let positional = arguments.iter().filter(|argument| matches!(argument, Argument::Positional(_))).count();
+        let named = arguments.iter().filter_map(|argument| match argument {
+            Argument::Named(name, _) => Some(name.to_string()),
+            _ => None,
+        });
+        let (name, named) = (name.to_owned(), named.collect());
+        self.uses.push(UsedName { kind, name, span, positional, named, certain: self.certain });
     }
 
     fn call(&mut self, call: &Call) {
@@ -156,7 +174,7 @@ impl Used {
             && matches!(&**name, "lookup" | "query" | "q")
             && let Some((lookup, span)) = constant(&call.arguments, 0)
         {
-            self.uses(NameKind::Lookup, lookup, span);
+            self.uses(NameKind::Lookup, lookup, span, &call.arguments[1..]);
         }
         self.expression(&call.function);
         self.arguments(&call.arguments);
@@ -175,7 +193,8 @@ impl Used {
 
     fn expression(&mut self, expression: &Expression) {
         match &*expression.kind {
-            ExpressionKind::Constant(_) | ExpressionKind::Variable(_) => {}
+            ExpressionKind::Constant(_) => {}
+            ExpressionKind::Variable(name) => self.variables.push(name.to_string()),
             ExpressionKind::Attribute(value, _) | ExpressionKind::Not(value) | ExpressionKind::Negate(value) => {
                 self.expression(value);
             }
@@ -205,16 +224,16 @@ impl Used {
             ExpressionKind::Filter { name, value, arguments } => {
                 value.iter().for_each(|value| self.expression(value));
                 self.arguments(arguments);
-                self.uses(NameKind::Filter, name, expression.span);
+                self.uses(NameKind::Filter, name, expression.span, arguments);
                 let by_name = BY_NAME.iter().find(|(filter, ..)| *filter == &**name);
                 if let Some((named, span)) = by_name.and_then(|(_, index, _)| constant(arguments, *index))
-                    && let Some((.., kind)) = by_name
+                    && let Some((_, index, kind)) = by_name
                 {
-                    self.uses(*kind, named, span);
+                    self.uses(*kind, named, span, &arguments[index + 1..]);
                 }
             }
             ExpressionKind::Test { name, value, arguments } => {
-                self.uses(NameKind::Test, name, expression.span);
+                self.uses(NameKind::Test, name, expression.span, arguments);
                 self.expression(value);
                 self.arguments(arguments);
             }

@@ -64,7 +64,7 @@ enum Component {
 }
 
 /// Numbers and words, parted by dots and by each other; compared as Python compares lists.
-fn loose(one: &str, other: &str) -> std::result::Result<Ordering, String> {
+pub(super) fn loose(one: &str, other: &str) -> std::result::Result<Ordering, String> {
     let (one, other) = (components(one), components(other));
     for (one, other) in one.iter().zip(&other) {
         let order = match (one, other) {

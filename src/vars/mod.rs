@@ -5,6 +5,7 @@ pub mod precedence;
 pub mod reserved;
 pub mod runtime;
 pub mod scope;
+pub mod special;
 
 pub use fleet::{Fleet, Stamp};
 pub use precedence::Level;

@@ -43,10 +43,38 @@ pub enum Level {
     RoleParams,
     /// Parameters of the old `include`.
     IncludeParams,
-    /// The loop's own variables (`item`).
-    Loop,
-    /// `-e` on the command line: always wins, but for what trimtab itself says of the run.
+    /// `-e` on the command line.
     Extra,
+    /// The loop's own variables (`item`): within the loop they win over all others.
+    Loop,
+}
+
+impl Level {
+    /// All levels, lowest first.
+    pub const ALL: [Level; 22] = [
+        Level::RoleDefaults,
+        Level::InventoryGroup,
+        Level::InventoryGroupVarsAll,
+        Level::PlaybookGroupVarsAll,
+        Level::InventoryGroupVars,
+        Level::PlaybookGroupVars,
+        Level::InventoryHost,
+        Level::InventoryHostVars,
+        Level::PlaybookHostVars,
+        Level::Facts,
+        Level::Play,
+        Level::PlayPrompt,
+        Level::PlayFiles,
+        Level::RoleVars,
+        Level::Block,
+        Level::Task,
+        Level::IncludeVars,
+        Level::SetFacts,
+        Level::RoleParams,
+        Level::IncludeParams,
+        Level::Extra,
+        Level::Loop,
+    ];
 }
 
 impl From<crate::inventory::Level> for Level {

@@ -347,7 +347,7 @@ impl TaskScope {
         match name {
             "ansible_host" | "ansible_ssh_host" => {
                 let other = if name == "ansible_host" { "ansible_ssh_host" } else { "ansible_host" };
-                let other = HIGHEST_FIRST.iter().find_map(|level| self.at(*level, other).ok().flatten());
+                let other = Level::ALL.into_iter().rev().find_map(|level| self.at(level, other).ok().flatten());
                 let own = if self.host.implicit { "127.0.0.1" } else { self.host.name.as_ref() };
                 Some(other.unwrap_or_else(|| Value::from(own)))
             }
@@ -365,40 +365,14 @@ fn exported<'a>(role: &'a Role, name: &str, of: &impl Fn(&'a Role) -> &'a Arc<Ma
     own.or_else(|| role.dependencies.iter().rev().find_map(|dependency| exported(dependency, name, of)))
 }
 
-/// All levels, the one that wins first.
-const HIGHEST_FIRST: &[Level] = &[
-    Level::Extra,
-    Level::Loop,
-    Level::IncludeParams,
-    Level::RoleParams,
-    Level::SetFacts,
-    Level::IncludeVars,
-    Level::Task,
-    Level::Block,
-    Level::RoleVars,
-    Level::PlayFiles,
-    Level::PlayPrompt,
-    Level::Play,
-    Level::Facts,
-    Level::PlaybookHostVars,
-    Level::InventoryHostVars,
-    Level::InventoryHost,
-    Level::PlaybookGroupVars,
-    Level::InventoryGroupVars,
-    Level::PlaybookGroupVarsAll,
-    Level::InventoryGroupVarsAll,
-    Level::InventoryGroup,
-    Level::RoleDefaults,
-];
-
 impl Scope for TaskScope {
     fn get(&self, name: &str) -> Result<Option<Value>, Interruption> {
         if let Some(value) = self.magic(name)? {
             return Ok(Some(value));
         }
         let mut found: Option<Value> = None;
-        for level in HIGHEST_FIRST {
-            let Some(value) = self.at(*level, name)? else { continue };
+        for level in Level::ALL.into_iter().rev() {
+            let Some(value) = self.at(level, name)? else { continue };
             found = match (found, value) {
                 (None, value) => Some(value),
                 (Some(Value::Map(above)), Value::Map(below)) => {

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
 
-use libyaml_safer::{ErrorKind, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{Encoding, ErrorKind, EventData, Mark, Parser, ScalarStyle};
 
 use super::hints;
 use crate::error::{Error, Result};
@@ -73,12 +73,15 @@ pub(super) fn too_deep(place: &Place) -> Error {
 /// A block scalar that ends with the text, without a line end, makes the parser panic. So a line end is added
 /// to the text, and taken from such a scalar.
 fn parse(text: &str, events: &mut Vec<Event>) -> Result<bool, libyaml_safer::Error> {
+    // the parser's own guess takes any character that begins with the byte 0xef for a broken byte order mark
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut depth = 0;
     let is_open = !text.is_empty() && !text.ends_with(['\n', '\r']);
     let last_line = text.matches('\n').count() as u64;
     let last_line_is_blank = text.rsplit('\n').next().is_some_and(|line| line.trim().is_empty());
     let mut input = text.as_bytes().chain(if is_open { b"\n".as_slice() } else { b"" });
     let mut parser = Parser::new();
+    parser.set_encoding(Encoding::Utf8);
     parser.set_input(&mut input);
     loop {
         let event = parser.parse()?;

@@ -32,6 +32,8 @@ fn documents_load() {
         ("? a\n? b", "{'a': None, 'b': None}"),
         ("a:\tb", "{'a': 'b'}"),
         ("\u{feff}a: 1", "{'a': 1}"),
+        ("\u{fecf}", "'\u{fecf}'"),
+        ("\u{ff21}: 1", "{'\u{ff21}': 1}"),
     ];
     for (text, expected) in cases {
         let value = read(text).unwrap_or_else(|error| panic!("{text}: {error}"));

@@ -129,8 +129,9 @@ fn what_may_not_be_reached_is_no_reason_to_stop() {
 #[test]
 fn settings_that_cannot_be_used_are_one_problem_more() {
     let site = given()
-        .file("ansible.cfg", "[defaults]\nnocows = 1\nhash_behaviour = sometimes\n")
-        .file("play.yml", "- hosts: web\n  tasks:\n    - ping:\n");
+        .file("ansible.cfg", "[defaults]\nnocows = 1\nerror_on_undefined_vars = no\nroles_path = there\n")
+        .file("there/web/tasks/main.yml", "- ping:\n")
+        .file("play.yml", "- hosts: web\n  roles: [web]\n");
     let ended = site.run(&["check", "play.yml"]);
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(ended.stdout.contains("ansible.cfg:3:1") && ended.stdout.contains("1 error: no host"), "{}", ended.stdout);

@@ -190,6 +190,79 @@ fn documentation_comes_from_the_tables() {
 }
 
 #[test]
+fn an_exported_inventory_keeps_variables_where_they_are_written() {
+    let inventory = "[web]\nweb1 own=1\n[web:vars]\nport=80\n[all:vars]\nall=yes\n";
+    let site = given().file("inv", inventory);
+    let list = |export: &[&str]| {
+        let words = [&["inventory", "-i", "inv", "--list"], export].concat();
+        serde_json::from_str::<serde_json::Value>(&site.run(&words).stdout).expect("JSON")
+    };
+    let exported = list(&["--export"]);
+    assert_eq!(exported["_meta"]["hostvars"]["web1"], serde_json::json!({"own": 1}));
+    assert_eq!(exported["web"]["vars"], serde_json::json!({"port": 80}));
+    assert_eq!(exported["all"]["vars"], serde_json::json!({"all": "yes"}));
+    let merged = list(&[]);
+    assert_eq!(merged["_meta"]["hostvars"]["web1"], serde_json::json!({"all": "yes", "own": 1, "port": 80}));
+    assert!(merged["web"].get("vars").is_none());
+}
+
+#[test]
+fn under_ansibles_names_an_inventory_that_cannot_be_read_is_a_warning() {
+    let bad = "all:\n  hosts:\n    1234: {}\n";
+    let site = || given().file("bad.yml", bad).called("ansible-inventory");
+    let list = ["-i", "bad.yml", "-i", "web1,", "--list"];
+    let ended = site().run(&list);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.contains("web1"), "{ended:?}");
+    assert!(ended.stderr.contains("Failed to parse bad.yml with yaml plugin"), "{ended:?}");
+    assert!(ended.stderr.contains("Host pattern 1234 must be a string"), "{ended:?}");
+    assert_ne!(site().variable("ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED", "true").run(&list).code, 0);
+    let words = ["inventory", "-i", "bad.yml", "-i", "web1,", "--list"];
+    assert_ne!(given().file("bad.yml", bad).run(&words).code, 0, "trimtab itself refuses it");
+    let none = given().called("ansible").run(&["-i", "web[1:5]", "-m", "ping", "all"]);
+    assert_eq!(none.code, 0, "{none:?}");
+    assert!(none.stderr.contains("No inventory was parsed"), "{none:?}");
+}
+
+#[test]
+fn names_of_groups_are_altered_if_asked() {
+    let groups = |chars: Option<&str>| {
+        let site = given().file("inv", "[web-1]\na\n").called("ansible-inventory");
+        let site = match chars {
+            Some(chars) => site.variable("ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS", chars),
+            None => site,
+        };
+        let ended = site.run(&["-i", "inv", "--list"]);
+        (ended.stdout.contains("web_1"), ended.stderr.contains("Invalid characters were found in group names"))
+    };
+    assert_eq!(groups(None), (false, true));
+    assert_eq!(groups(Some("never")), (false, true));
+    assert_eq!(groups(Some("always")), (true, true));
+    assert_eq!(groups(Some("ignore")), (false, false));
+    assert_eq!(groups(Some("silently")), (true, false));
+}
+
+#[test]
+fn an_executable_beside_the_playbook_is_a_module() {
+    let module = "#!/bin/sh\n. \"$1\"\necho noise\nprintf '{\"changed\": true, \"msg\": \"to %s\"}' \"$whom\"\n";
+    let playbook = "- hosts: all\n  gather_facts: false\n  tasks:\n    - greet: {whom: all of you}\n      register: said\n    \
+                    - debug: var=said.msg\n";
+    let site = given().file("play.yml", playbook).file("library/greet.sh", module);
+    let ended = site.run(&["play", "-i", "web1,", "-c", "local", "play.yml"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    assert!(ended.stdout.contains("\"said.msg\": \"to all of you\""), "{ended:?}");
+    let checked = site.run(&["play", "-i", "web1,", "-c", "local", "--check", "play.yml"]);
+    assert!(checked.stdout.contains("skipping: [web1]"), "what it would do is not known: {checked:?}");
+    let elsewhere = given().file("play.yml", playbook).file("more/greet.sh", module);
+    let ended = elsewhere.run(&["play", "-i", "web1,", "-c", "local", "-M", "more", "play.yml"]);
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let python = "#!/usr/bin/python3\nfrom ansible.module_utils.basic import AnsibleModule\n";
+    let refused = given().file("play.yml", playbook).file("library/greet.py", python);
+    let ended = refused.run(&["play", "-i", "web1,", "-c", "local", "play.yml"]);
+    assert!(ended.code != 0 && ended.stderr.contains("Ansible's own libraries"), "{ended:?}");
+}
+
+#[test]
 fn variables_are_shown_in_the_tree_and_with_their_groups() {
     let site = given()
         .file("hosts", "[web]\na p=1\nb\n[web:vars]\nw=[1,2]\n")

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod background;
+mod coverage;
 mod facts;
 mod flow;
 mod free_form;

@@ -287,3 +287,25 @@ fn facts_are_kept_between_runs() {
     assert_eq!(run(Options { inject_facts: false, ..options.clone() }), "0 7 0");
     assert_eq!(run(Options { flush_cache: true, ..options }), "0 0 0");
 }
+
+#[test]
+fn an_include_that_runs_once_is_of_one_host() {
+    let play = "- hosts: all\n  gather_facts: false\n  tasks:\n    - include_tasks: more.yml\n      run_once: true\n    \
+                - {remote_user: root, block: [include_tasks: more.yml]}\n    - debug: {msg: end}\n      name: end\n";
+    let site = Site::new(&[("play.yml", play), ("more.yml", "- {name: within, debug: {msg: hi}}\n")]);
+    let told = site.run("a,b,", Options::default());
+    let lines = told.lines();
+    let within = lines.iter().filter(|line| line.contains(" within")).count();
+    assert_eq!(within, 3, "once for one, then for both: {lines:?}");
+    assert_eq!(lines.iter().filter(|line| line.contains(" end")).count(), 2, "{lines:?}");
+}
+
+#[test]
+fn a_task_in_check_mode_changes_nothing_for_those_behind_it() {
+    let play = "- hosts: all\n  connection: local\n  gather_facts: false\n  tasks:\n    - {name: would, command: touch no, check_mode: true, args: {creates: PATH}}\n    \
+                - {name: file, file: {path: PATH, state: touch}, check_mode: true}\n    \
+                - {name: look, stat: {path: PATH}, register: it}\n    - {name: tell, debug: {msg: \"{{ it.stat.exists }}\"}}\n";
+    let site = Site::new(&[("play.yml", &play.replace("PATH", "\"{{ playbook_dir }}/made\""))]);
+    let told = site.run("a,", Options::default());
+    assert_eq!(told.message("tell"), "False", "{:?}", told.lines());
+}

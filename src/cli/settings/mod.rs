@@ -63,19 +63,29 @@ impl Surroundings {
 impl Settings {
     /// Reads `ansible.cfg` and the environment.
     pub fn load(surroundings: &Surroundings) -> Result<Settings> {
+        let (settings, errors) = Settings::load_what_can_be(surroundings);
+        Error::collect(errors).map_or(Ok(settings), Err)
+    }
+
+    /// The same, without those that cannot be used; second, what is wrong with them.
+    pub fn load_what_can_be(surroundings: &Surroundings) -> (Settings, Vec<Error>) {
         let configured = surroundings.variable("ANSIBLE_CONFIG").filter(|path| !path.is_empty());
         let configured = configured.map(|path| surroundings.here.join(expand_home(path, surroundings)));
         let home = surroundings.variable("HOME").map(PathBuf::from);
         let (file, warning) = file::find(configured.as_deref(), &surroundings.here, home.as_deref());
         let mut settings = Settings { warnings: warning.into_iter().collect(), ..Settings::default() };
+        let mut errors = Vec::new();
         if let Some(path) = file {
-            for entry in file::read(&path)? {
-                settings.take_entry(entry)?;
+            match file::read(&path) {
+                Ok(entries) => {
+                    errors.extend(entries.into_iter().filter_map(|entry| settings.take_entry(entry).err()));
+                }
+                Err(error) => errors.push(error),
             }
             settings.file = Some(path);
         }
-        settings.take_variables(surroundings)?;
-        Ok(settings)
+        settings.take_variables(surroundings, &mut errors);
+        (settings, errors)
     }
 
     fn take_entry(&mut self, entry: file::Entry) -> Result<()> {
@@ -108,14 +118,15 @@ impl Settings {
         self.notes.push(format!("{}: unknown {what}{near}", entry.place));
     }
 
-    fn take_variables(&mut self, surroundings: &Surroundings) -> Result<()> {
+    fn take_variables(&mut self, surroundings: &Surroundings, errors: &mut Vec<Error>) {
         for setting in SETTINGS {
             for name in setting.variables {
                 // an empty NO_COLOR says nothing (<https://no-color.org>)
                 let value = surroundings.variable(name).filter(|value| *name != "NO_COLOR" || !value.is_empty());
                 if let Some(value) = value {
                     let value = if *name == "NO_COLOR" { "true" } else { value };
-                    self.take(setting, Given { value: value.to_owned(), origin: Origin::Variable(name) })?;
+                    let taken = self.take(setting, Given { value: value.to_owned(), origin: Origin::Variable(name) });
+                    errors.extend(taken.err());
                     break;
                 }
             }
@@ -128,7 +139,6 @@ impl Settings {
                 self.notes.push(format!("the variable {name} has no meaning here{near}"));
             }
         }
-        Ok(())
     }
 
     fn take(&mut self, setting: &'static Setting, given: Given) -> Result<()> {

@@ -67,6 +67,13 @@ const fn only_default(
 pub const SETTINGS: &[Setting] = &[
     honoured("inventory", DEFAULTS, &["ANSIBLE_INVENTORY"], "", "Inventories, apart by commas"),
     honoured(
+        "library",
+        DEFAULTS,
+        &["ANSIBLE_LIBRARY"],
+        "~/.ansible/plugins/modules:/usr/share/ansible/plugins/modules",
+        "Directories with executables that are modules, apart by colons",
+    ),
+    honoured(
         "roles_path",
         DEFAULTS,
         &["ANSIBLE_ROLES_PATH"],
@@ -169,6 +176,13 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_PRIVATE_ROLE_VARS"],
         "false",
         "Roles keep their variables to themselves, unless `public` says otherwise",
+    ),
+    honoured(
+        "localhost_warning",
+        DEFAULTS,
+        &["ANSIBLE_LOCALHOST_WARNING"],
+        "true",
+        "Warn if there is no host but the controller itself",
     ),
     honoured(
         "force_handlers",
@@ -361,7 +375,6 @@ pub const SETTINGS: &[Setting] = &[
     ),
     ignored("poll_interval", DEFAULTS, &["ANSIBLE_POLL_INTERVAL"], "Set it in the task"),
     ignored("internal_poll_interval", DEFAULTS, &[], "There is no polling"),
-    ignored("library", DEFAULTS, &["ANSIBLE_LIBRARY"], "Modules in Python cannot run"),
     ignored("module_utils", DEFAULTS, &["ANSIBLE_MODULE_UTILS"], "Modules in Python cannot run"),
     ignored("action_plugins", DEFAULTS, &["ANSIBLE_ACTION_PLUGINS"], "Plugins in Python cannot run"),
     ignored("callback_plugins", DEFAULTS, &["ANSIBLE_CALLBACK_PLUGINS"], "Plugins in Python cannot run"),
@@ -389,13 +402,6 @@ pub const SETTINGS: &[Setting] = &[
     ignored("deprecation_warnings", DEFAULTS, &["ANSIBLE_DEPRECATION_WARNINGS"], "Old words are accepted silently"),
     ignored("system_warnings", DEFAULTS, &["ANSIBLE_SYSTEM_WARNINGS"], "There are no such warnings"),
     ignored("command_warnings", DEFAULTS, &["ANSIBLE_COMMAND_WARNINGS"], "There are no such warnings"),
-    honoured(
-        "localhost_warning",
-        DEFAULTS,
-        &["ANSIBLE_LOCALHOST_WARNING"],
-        "true",
-        "Warn if the inventory has no hosts",
-    ),
     ignored("devel_warning", DEFAULTS, &["ANSIBLE_DEVEL_WARNING"], "There is no such warning"),
     ignored(
         "jinja2_extensions",
@@ -403,11 +409,12 @@ pub const SETTINGS: &[Setting] = &[
         &["ANSIBLE_JINJA2_EXTENSIONS"],
         "The extensions `do` and `loopcontrols` are always on",
     ),
-    ignored(
+    honoured(
         "force_valid_group_names",
         DEFAULTS,
         &["ANSIBLE_TRANSFORM_INVALID_GROUP_CHARS"],
-        "Names of groups stay as they are",
+        "never",
+        "Whether names of groups that are no names of variables are altered: never, always, ignore or silently",
     ),
     ignored(
         "enable_plugins",
@@ -422,14 +429,14 @@ pub const SETTINGS: &[Setting] = &[
         INVENTORY,
         &["ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED"],
         "false",
-        "A missing inventory ends the run; one that cannot be understood always does",
+        "An inventory that is missing, or under Ansible's names cannot be understood, ends the run",
     ),
     honoured(
         "unparsed_is_failed",
         INVENTORY,
         &["ANSIBLE_INVENTORY_UNPARSED_FAILED"],
         "false",
-        "The run ends if all inventories are missing",
+        "The run ends if no inventory can be read",
     ),
     honoured(
         "duplicate_dict_key",

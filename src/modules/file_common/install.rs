@@ -170,10 +170,8 @@ pub fn plan(
     let large = seen.here.as_ref().is_some_and(|here| here.kind == FileKind::File) && seen.content.is_none();
     let mut change = write.change(me);
     let header = if seen.here.is_some() { seen.path.as_str() } else { "" };
-    // content that has no file of its own is shown by where it goes
-    let after_header = if source.name.is_some() { source.shown.as_str() } else { seen.path.as_str() };
     change.differences.push(match source.content.bytes() {
-        Some(new) => difference((header, after_header), seen.content.as_deref(), large, new),
+        Some(new) => difference((header, &source.shown), seen.content.as_deref(), large, new),
         // Ansible shows nothing of a copy within the host
         None => {
             let mut shown = StateDifference::new(&seen.path);

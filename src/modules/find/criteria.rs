@@ -34,10 +34,6 @@ pub struct Criteria {
 
 impl Criteria {
     pub fn parse(args: &Args) -> Result<Criteria, Failure> {
-        let encoding = args.str("encoding").unwrap_or("utf-8").to_ascii_lowercase();
-        if !matches!(encoding.as_str(), "utf-8" | "utf8" | "utf_8") {
-            return Err(Failure::new(format!("the argument `encoding` is not supported for {encoding}: write utf-8")));
-        }
         let use_regex = args.bool("use_regex");
         let patterns = |name: &str| -> Result<Vec<Arc<Regex>>, Failure> {
             args.list(name).iter().map(|pattern| name_pattern(pattern, use_regex)).collect()
@@ -61,7 +57,7 @@ impl Criteria {
                     .ok_or_else(|| Failure::new(format!("limit cannot be {limit} (leave it out for unlimited)")))?,
             ),
         };
-        let contains = args.str("contains").map(|pattern| Contains::parse(pattern, args.bool("read_whole_file")));
+        let contains = args.str("contains").map(|pattern| Contains::parse(pattern, args));
         Ok(Criteria {
             patterns: patterns("patterns")?,
             excludes: patterns("excludes")?,
@@ -129,6 +125,25 @@ impl Criteria {
 const AGES: [(char, i64); 5] = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400), ('w', 604_800)];
 const SIZES: [(char, i64); 5] = [('b', 1), ('k', 1 << 10), ('m', 1 << 20), ('g', 1 << 30), ('t', 1 << 40)];
 
+/// The text of a file in an encoding by its name in Python.
+fn decode(name: &str, path: &str, content: &[u8]) -> Result<String, Failure> {
+    let lower = name.to_ascii_lowercase().replace('_', "-");
+    let label = match lower.as_str() {
+        "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1" => return Ok(Coding::Bytes.decode(content)),
+        "cp936" | "936" => "gbk",
+        other => match other.strip_prefix("cp125") {
+            Some(page) => &format!("windows-125{page}"),
+            None => other,
+        },
+    };
+    let encoding = encoding_rs::Encoding::for_label(label.as_bytes())
+        .ok_or_else(|| Failure::new(format!("unknown encoding: {name}")))?;
+    let text = encoding.decode_without_bom_handling_and_without_replacement(content);
+    text.map(|text| text.into_owned()).ok_or_else(|| {
+        Failure::new(format!("Failed to read the file {path} due to an encoding error. current encoding: {name}"))
+    })
+}
+
 /// A number with a unit: `-2d`, `10m`.
 fn amount(text: &str, units: &[(char, i64)], what: &str) -> Result<i64, Failure> {
     let lower = text.trim().to_ascii_lowercase();
@@ -193,17 +208,26 @@ fn glob(pattern: &str) -> String {
 pub struct Contains {
     pattern: String,
     whole: bool,
+    /// Without it any bytes are read.
+    encoding: Option<String>,
 }
 
 impl Contains {
-    fn parse(pattern: &str, whole: bool) -> Result<Contains, Failure> {
+    fn parse(pattern: &str, args: &Args) -> Result<Contains, Failure> {
         compile(pattern, Flags::default())?;
-        Ok(Contains { pattern: pattern.to_owned(), whole })
+        let encoding = args.str("encoding").map(str::to_owned);
+        Ok(Contains { pattern: pattern.to_owned(), whole: args.bool("read_whole_file"), encoding })
     }
 
-    pub fn matches(&self, content: &[u8]) -> Result<bool, Failure> {
-        let coding = Coding::of(content);
-        let text = coding.decode(content);
+    /// Whether the content of a file matches; a failure if it is no text in the encoding.
+    pub fn matches(&self, path: &str, content: &[u8]) -> Result<bool, Failure> {
+        let (coding, text) = match &self.encoding {
+            None => {
+                let coding = Coding::of(content);
+                (coding, coding.decode(content))
+            }
+            Some(name) => (Coding::Utf8, decode(name, path, content)?),
+        };
         let regex = compile(&coding.pattern(&self.pattern), Flags::default())?;
         if self.whole {
             return Ok(is_match(&regex, &text)?);
@@ -255,10 +279,10 @@ mod tests {
 
     #[test]
     fn content_matches_at_the_start_of_a_line_or_anywhere() {
-        let contains = |pattern: &str, whole| Contains::parse(pattern, whole).unwrap();
-        assert!(contains("b", false).matches(b"a\nbc\n").unwrap());
-        assert!(!contains("c", false).matches(b"a\nbc\n").unwrap());
-        assert!(contains(".*c", false).matches(b"a\nbc\n").unwrap());
-        assert!(contains("a\\nb", true).matches(b"a\nbc\n").unwrap());
+        let contains = |pattern: &str, whole| Contains { pattern: pattern.to_owned(), whole, encoding: None };
+        assert!(contains("b", false).matches("/f", b"a\nbc\n").unwrap());
+        assert!(!contains("c", false).matches("/f", b"a\nbc\n").unwrap());
+        assert!(contains(".*c", false).matches("/f", b"a\nbc\n").unwrap());
+        assert!(contains("a\\nb", true).matches("/f", b"a\nbc\n").unwrap());
     }
 }

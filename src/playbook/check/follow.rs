@@ -37,11 +37,13 @@ pub(super) struct Thorough {
 }
 
 impl Thorough {
-    pub fn task(&mut self, task: &Task, reach: Reach) {
+    /// `external`: its action is an executable of the user's own.
+    pub fn task(&mut self, task: &Task, reach: Reach, external: bool) {
         let certain = reach == Reach::Certain;
         self.tasks.insert(task.place.to_string());
         self.roles.extend(task.role.iter().map(|role| role.path.clone()));
         match &task.action {
+            TaskAction::Unknown(_) if external => {}
             TaskAction::Unknown(name) => self.missing.add(Lack::Module, name, &task.action_place, certain),
             TaskAction::Module(module) if matches!(module.action, Action::Module(_)) => {
                 for key in task.args.keys().filter(|key| !key.has_templates()) {
@@ -161,8 +163,9 @@ const TAKE_FILES: [(&str, &str, &str); 4] = [
 impl Check<'_> {
     /// Keeps what a task needs, if all is to be found.
     pub(super) fn look_at(&mut self, task: &Task, reach: Reach) {
+        let external = matches!(&task.action, TaskAction::Unknown(name) if self.runs_external(name));
         let Some(thorough) = &mut self.thorough else { return };
-        thorough.task(task, reach);
+        thorough.task(task, reach, external);
         let TaskAction::Module(module) = &task.action else { return };
         let Some((_, argument, kind)) = TAKE_FILES.iter().find(|(name, ..)| *name == module.bare_name()) else {
             return;

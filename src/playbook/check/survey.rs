@@ -206,7 +206,7 @@ impl Survey {
         for play in plays {
             self.directory(play.directory.clone());
             self.vars_files(play);
-            let mut check = Check::new(&self.selection);
+            let mut check = Check::new(&self.selection, &self.options.library);
             check.thorough = Some(Thorough {
                 options: self.options.clone(),
                 play: Arc::clone(play),

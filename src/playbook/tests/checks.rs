@@ -7,7 +7,7 @@ use crate::playbook::check::{check, handler_names};
 fn judge(project: &Project, only: &str) -> (String, String) {
     let plays = project.load().unwrap_or_else(|error| panic!("{}", project.show(&error)));
     let selection = TagSelection::new([only], []);
-    let result = check(&plays, &selection, &project.options.warnings);
+    let result = check(&plays, &selection, &project.options.warnings, &[]);
     let errors = result.err().map(|error| project.show(&error)).unwrap_or_default();
     (errors, project.warnings().join("\n"))
 }

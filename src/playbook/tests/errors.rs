@@ -127,7 +127,7 @@ fn a_play_that_is_wrong() {
         ),
         (
             "- name: x\n  command: ls\n  when: y",
-            "play.yml:2:3: 'command' is not a valid attribute for a Play (a playbook is a list of plays, but this is a task) (put it under `tasks` of a play that says on which `hosts`)",
+            "play.yml:2:3: 'command' is not a valid attribute for a Play (this is a task: put it under `tasks` of a play that says on which `hosts`)",
         ),
     ];
     for (text, expected) in cases {

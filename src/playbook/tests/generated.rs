@@ -46,7 +46,7 @@ proptest! {
         ]);
         match project.load() {
             Ok(plays) => {
-                let _ = check(&plays, &TagSelection::default(), &project.options.warnings);
+                let _ = check(&plays, &TagSelection::default(), &project.options.warnings, &[]);
             }
             Err(error) => {
                 for error in std::iter::once(&error).chain(error.others()) {

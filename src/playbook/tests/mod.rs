@@ -3,6 +3,7 @@
 mod checks;
 mod errors;
 mod generated;
+mod keywords;
 mod roles;
 mod structure;
 

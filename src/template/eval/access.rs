@@ -39,6 +39,14 @@ impl Evaluator<'_> {
         }
     }
 
+    /// The filter `attr`: an attribute alone, never an entry of a map.
+    pub(super) fn own_attribute(&mut self, object: &Value, name: &str) -> Result<Value> {
+        match object {
+            Value::Map(_) if !methods::exists(object, name) => Ok(missing_attribute(object, name)),
+            _ => self.attribute(object, name),
+        }
+    }
+
     fn method(&self, object: &Value, name: &str) -> Value {
         Function::Method { receiver: object.clone(), name: name.into() }.value()
     }

@@ -149,6 +149,22 @@ impl Evaluator<'_> {
                 }
             }
         }
+        if !over.is_empty() && !definition.takes_more {
+            return Err(TemplateError::failed(format!(
+                "macro '{}' takes not more than {} argument(s)",
+                definition.name,
+                parameters.len()
+            )));
+        }
+        if let Some(name) = others.keys().next()
+            && !definition.takes_named
+        {
+            return Err(TemplateError::failed(format!(
+                "macro '{}' takes no keyword argument '{}'",
+                definition.name,
+                name.to_text()
+            )));
+        }
         for (index, (name, value)) in parameters.iter().zip(given).enumerate() {
             let value = match value {
                 Some(value) => value,

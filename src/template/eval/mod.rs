@@ -97,13 +97,16 @@ impl Output {
     }
 }
 
-/// Appends a value as a template prints it: `None` prints as nothing.
+/// Appends a value as a template prints it: `None` and the marker of `omit` print as nothing.
 fn push_text(out: &mut String, value: &Value) -> Result<()> {
-    if !value.is_null() {
+    if !value.is_null() && !value.as_str().is_some_and(|text| text.starts_with(OMITTED)) {
         out.push_str(&text_of(value)?);
     }
     Ok(())
 }
+
+/// How the marker of `omit` begins.
+const OMITTED: &str = "__omit_place_holder__";
 
 /// One evaluation of a template or expression.
 pub struct Evaluator<'c> {
@@ -128,6 +131,11 @@ impl Drop for Evaluator<'_> {
             module.clear();
         }
     }
+}
+
+/// The attribute of a value, as the filter `attr` gives it.
+pub fn attribute_of(context: &Context, value: &Value, name: &str) -> Result<Value> {
+    Evaluator::new(context, &Arc::from("")).own_attribute(value, name)
 }
 
 impl<'c> Evaluator<'c> {

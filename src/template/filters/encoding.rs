@@ -25,8 +25,8 @@ enum Encoding {
     Ascii,
 }
 
-fn encoding(call: &Call<'_>) -> Result<Encoding> {
-    let name = call.text_or(1, "utf-8")?.to_ascii_lowercase().replace('_', "-");
+fn encoding(name: &str) -> Result<Encoding> {
+    let name = name.to_ascii_lowercase().replace('_', "-");
     Ok(match name.as_str() {
         "utf-8" | "utf8" => Encoding::Utf8,
         "utf-16" | "utf16" => Encoding::Utf16,
@@ -40,7 +40,7 @@ fn encoding(call: &Call<'_>) -> Result<Encoding> {
 
 fn b64encode(call: &Call<'_>) -> Result<Value> {
     let text = call.text()?;
-    let bytes: Vec<u8> = match encoding(call)? {
+    let bytes: Vec<u8> = match encoding(&call.text_or(1, "utf-8")?)? {
         Encoding::Utf8 => text.as_bytes().to_vec(),
         Encoding::Utf16 => [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect(),
         Encoding::Utf16Little => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
@@ -58,15 +58,28 @@ fn b64encode(call: &Call<'_>) -> Result<Value> {
 }
 
 fn b64decode(call: &Call<'_>) -> Result<Value> {
-    let text: String = call.text()?.chars().filter(|letter| !letter.is_whitespace()).collect();
-    let engine = if call.flag(2, false)? { &URL_SAFE } else { &STANDARD };
+    let url_safe = call.flag(2, false)?;
+    let engine = if url_safe { &URL_SAFE } else { &STANDARD };
+    // as Python, which leaves out what is no digit of base64
+    let known = |letter: &char| match letter {
+        '+' | '/' => !url_safe,
+        '-' | '_' => url_safe,
+        '=' => true,
+        other => other.is_ascii_alphanumeric(),
+    };
+    let text: String = call.text()?.chars().filter(known).collect();
     let bytes =
         engine.decode(&text).map_err(|error| TemplateError::failed(format!("the text is not base64: {error}")))?;
+    decode(bytes, &call.text_or(1, "utf-8")?).map(Value::from)
+}
+
+/// The text that bytes of an encoding are.
+pub fn decode(bytes: Vec<u8>, name: &str) -> Result<String> {
     let wide = |read: fn([u8; 2]) -> u16, bytes: &[u8]| {
         let units: Vec<u16> = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]])).collect();
         String::from_utf16(&units).ok()
     };
-    let decoded = match encoding(call)? {
+    let decoded = match encoding(name)? {
         Encoding::Utf8 => String::from_utf8(bytes).ok(),
         Encoding::Utf16 => match bytes.as_slice() {
             [0xfe, 0xff, rest @ ..] => wide(u16::from_be_bytes, rest),
@@ -77,7 +90,7 @@ fn b64decode(call: &Call<'_>) -> Result<Value> {
         Encoding::Latin1 => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
         Encoding::Ascii => String::from_utf8(bytes).ok().filter(|text| text.is_ascii()),
     };
-    decoded.map(Value::from).ok_or_else(|| TemplateError::failed("the decoded bytes are no text of this encoding"))
+    decoded.ok_or_else(|| TemplateError::failed(format!("the decoded bytes are no text of the encoding `{name}`")))
 }
 
 /// The namespace that Ansible uses: 361E6D51-FAEC-444A-9079-341386DA8E2E.

@@ -13,7 +13,7 @@ pub static FILTERS: &[Filter] = &[
     entry(&["xmlattr"], &["value", "autospace"], "a map as attributes of a tag", xmlattr),
     entry(
         &["urlize"],
-        &["value", "trim_url_limit", "nofollow", "target", "rel"],
+        &["value", "trim_url_limit", "nofollow", "target", "rel", "extra_schemes"],
         "with web addresses as links",
         urlize,
     ),
@@ -96,28 +96,54 @@ fn urlize(call: &Call<'_>) -> Result<Value> {
         Some(target) => format!(" target=\"{}\"", escape(&text_of(target)?)),
         None => String::new(),
     };
-    let mut out = String::new();
-    for part in text.split_inclusive(char::is_whitespace) {
-        let word = part.trim_end();
-        let core = word.trim_end_matches(['.', ',', ':', ')', '>']);
-        if core.starts_with("http://") || core.starts_with("https://") || core.starts_with("www.") {
-            let address = if core.starts_with("www.") { format!("https://{core}") } else { core.to_owned() };
-            let mut shown: String = core.chars().take(limit).collect();
-            if shown.len() < core.len() {
-                shown.push_str("...");
-            }
-            out.push_str(&format!(
-                "<a href=\"{}\" rel=\"{}\"{target}>{}</a>{}",
-                escape(&address),
-                rel.join(" "),
-                escape(&shown),
-                escape(&part[core.len()..])
-            ));
-        } else {
-            out.push_str(&escape(part));
+    let mut schemes = Vec::new();
+    if let Some(given) = call.given(5) {
+        for scheme in iterate(given)? {
+            schemes.push(text_of(&scheme)?.into_owned());
         }
     }
+    let mut out = String::new();
+    for part in text.split_inclusive(char::is_whitespace) {
+        let word = part.trim_start_matches(['(', '<']);
+        let start = part.len() - word.len();
+        let word = word.trim_end();
+        let core = word.trim_end_matches(['.', ',', ':', ')', '>']);
+        let Some((address, is_web)) = link(core, &schemes) else {
+            out.push_str(&escape(part));
+            continue;
+        };
+        let mut shown: String = core.chars().take(if is_web { limit } else { usize::MAX }).collect();
+        if shown.len() < core.len() {
+            shown.push_str("...");
+        }
+        let shown = escape(&shown);
+        let rel = if is_web { format!(" rel=\"{}\"", rel.join(" ")) } else { String::new() };
+        let target = if is_web { target.as_str() } else { "" };
+        out.push_str(&escape(&part[..start]));
+        out.push_str(&format!("<a href=\"{}\"{rel}{target}>{shown}</a>", escape(&address)));
+        out.push_str(&escape(&part[start + core.len()..]));
+    }
     Ok(Value::from(out))
+}
+
+/// Where a word links to, if it is an address, and whether that is one of the web (or of a scheme that was asked for).
+fn link(word: &str, schemes: &[String]) -> Option<(String, bool)> {
+    if word.starts_with("http://") || word.starts_with("https://") {
+        return Some((word.to_owned(), true));
+    }
+    if word.starts_with("www.") {
+        return Some((format!("https://{word}"), true));
+    }
+    if schemes.iter().any(|scheme| word.starts_with(scheme.as_str()) && word.len() > scheme.len()) {
+        return Some((word.to_owned(), true));
+    }
+    let (name, host) = word.strip_prefix("mailto:").unwrap_or(word).split_once('@')?;
+    let of_host = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    let is_mail = !name.is_empty()
+        && name.chars().all(|letter| of_host(letter) || matches!(letter, '+' | '%'))
+        && host.contains('.')
+        && host.chars().all(of_host);
+    is_mail.then(|| (format!("mailto:{}", word.strip_prefix("mailto:").unwrap_or(word)), false))
 }
 
 fn percent_encode(text: &str, safe: &str, plus: bool) -> String {

@@ -2,6 +2,7 @@
 
 mod bcrypt;
 mod encoding;
+mod hardware;
 mod hashing;
 mod lists;
 mod maps;
@@ -11,11 +12,13 @@ mod network;
 mod paths;
 mod regex;
 mod sets;
+mod subnets;
 mod text;
 mod time;
 mod units;
 mod values;
 mod vault;
+mod versions;
 mod yaml_json;
 
 use std::cmp::Ordering;
@@ -24,11 +27,11 @@ use std::sync::{Arc, LazyLock};
 
 pub use hashing::{HashOptions, hash_password, hash_salt};
 pub use lists::{cartesian, flatten_into};
-pub use paths::glob;
+pub use paths::{glob, normalize};
 pub use values::parse_int;
 pub use yaml_json::{parse_json, to_compact_json};
 
-use super::call::Entry;
+use super::call::{Entry, Names};
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::eval::{Evaluator, operators};
 use super::{Context, Syntax, parse, tests};
@@ -52,7 +55,10 @@ static TABLES: &[&[Filter]] = &[
     yaml_json::FILTERS,
     time::FILTERS,
     network::FILTERS,
+    subnets::FILTERS,
+    hardware::FILTERS,
     vault::FILTERS,
+    versions::FILTERS,
 ];
 
 fn by_name() -> &'static HashMap<&'static str, &'static Filter> {
@@ -71,6 +77,11 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<_> = by_name().iter().map(|(name, filter)| (*name, filter.doc)).collect();
     names.sort_unstable();
     names
+}
+
+/// The names of each filter, and its parameters.
+pub(super) fn signatures() -> impl Iterator<Item = Names> {
+    TABLES.iter().flat_map(|table| table.iter()).map(|filter| (filter.names, filter.parameters))
 }
 
 /// A name without the collection that every Ansible has.

@@ -67,7 +67,17 @@ pub static FILTERS: &[Filter] = &[
     }),
 ];
 
+/// The drive or the share (`\\\\server\\share`), and what is in it.
 fn without_drive(text: &str) -> (&str, &str) {
+    let slash = |letter: char| letter == '\\' || letter == '/';
+    if text.starts_with(slash) && text[1..].starts_with(slash) && !text[2..].starts_with(slash) {
+        let end_of = |from: usize| text[from..].find(slash).map(|place| from + place);
+        return match end_of(2) {
+            Some(server) if end_of(server + 1) == Some(server + 1) => ("", text),
+            Some(server) => text.split_at(end_of(server + 1).unwrap_or(text.len())),
+            None => ("", text),
+        };
+    }
     match text.as_bytes() {
         [letter, b':', ..] if letter.is_ascii_alphabetic() => text.split_at(2),
         _ => ("", text),

@@ -29,7 +29,7 @@ pub static FILTERS: &[Filter] = &[
     entry(&["float"], &["value", "default"], "the value as a float, 0.0 if it is none", float),
     entry(&["list"], &["value"], "the value as a list", |call| Ok(Value::list(iterate(call.value()?)?))),
     entry(&["attr"], &["value", "name"], "an attribute of the value", |call| {
-        crate::template::call::get_item(call.context, call.value()?, call.required(1)?)
+        crate::template::eval::attribute_of(call.context, call.value()?, &call.required_text(1)?)
     }),
     entry(&["safe", "mark_safe"], &["value"], "the value itself: nothing is escaped", |call| Ok(call.value()?.clone())),
     entry(&["pprint"], &["value"], "the value as Python writes it", |call| {

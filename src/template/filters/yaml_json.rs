@@ -57,15 +57,10 @@ pub static FILTERS: &[Filter] = &[
             other => Ok(other.clone()),
         }
     }),
-    entry(
-        &["json_query", "community.general.json_query"],
-        &["value", "query"],
-        "what a JMESPath query finds",
-        |call| {
-            check_defined(call.value()?)?;
-            crate::template::jmespath::search(&call.required_text(1)?, &plain(call.value()?)?)
-        },
-    ),
+    entry(&["json_query", "community.general.json_query"], &["value", "expr"], "what a JMESPath query finds", |call| {
+        check_defined(call.value()?)?;
+        crate::template::jmespath::search(&call.required_text(1)?, &plain(call.value()?)?)
+    }),
 ];
 
 fn refuse(error: &crate::error::Error) -> TemplateError {

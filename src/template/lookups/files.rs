@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Lookup, terms};
 use crate::template::call::{Call, as_map, entry, entry_for_undefined, text_of};
 use crate::template::error::{Result, TemplateError, TemplateErrorKind};
-use crate::template::filters::glob;
+use crate::template::filters::{glob, normalize};
 use crate::template::parse::Syntax;
 use crate::template::results::{self, Results};
 use crate::template::search::expand_home;
@@ -190,9 +190,8 @@ fn first_found(call: &Call<'_>) -> Result<Vec<Value>> {
     for term in &flat {
         match as_map(term)? {
             Some(options) => {
-                if !plain.is_empty() {
-                    add(Some(std::mem::take(&mut plain)), paths.clone());
-                }
+                // each name is looked for in all paths before the next one is
+                std::mem::take(&mut plain).into_iter().for_each(|file| add(Some(vec![file]), paths.clone()));
                 let option = |name: &str, separators: &[char]| {
                     options.get(name).map(|value| names(value, separators)).transpose()
                 };
@@ -202,13 +201,11 @@ fn first_found(call: &Call<'_>) -> Result<Vec<Value>> {
             None => plain.extend(names(term, &[',', ';'])?),
         }
     }
-    if !plain.is_empty() {
-        add(Some(plain), paths);
-    }
+    plain.into_iter().for_each(|file| add(Some(vec![file]), paths.clone()));
     let kinds = [call.context.file_kind, "files", "templates", "vars", "tasks"];
     for name in &candidates {
         if let Some(path) = kinds.iter().find_map(|kind| call.context.search.find(kind, name)) {
-            return Ok(vec![Value::from(path.to_string_lossy().into_owned())]);
+            return Ok(vec![Value::from(normalize(&path.to_string_lossy()))]);
         }
     }
     if skip {

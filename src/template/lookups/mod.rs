@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use super::Context;
-use super::call::{Call, Entry, check_defined};
+use super::call::{Call, Entry, Names, check_defined};
 use super::error::{Result, TemplateError, TemplateErrorKind};
 use super::filters::short_name;
 use crate::value::Value;
@@ -67,6 +67,11 @@ pub fn documentation() -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<_> = by_name().iter().map(|(name, lookup)| (*name, lookup.doc)).collect();
     names.sort_unstable();
     names
+}
+
+/// The names of each lookup, and its parameters.
+pub(super) fn signatures() -> impl Iterator<Item = Names> {
+    TABLES.iter().flat_map(|table| table.iter()).map(|lookup| (lookup.names, lookup.parameters))
 }
 
 /// The items of `with_<name>`. The terms are rendered already; what is no list is the only term.

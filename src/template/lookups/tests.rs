@@ -220,3 +220,22 @@ fn hosts_are_named_by_patterns() {
         ],
     );
 }
+
+#[test]
+fn settings_are_looked_up_by_ansibles_names() {
+    let settings = crate::value::Map::from_iter([("DEFAULT_FORKS".into(), Value::from(5))]);
+    let (_root, context) = project(&[]);
+    let context = Context { settings: Arc::new(settings), ..context };
+    let give = |text: &str| context.value(&Value::written(text)).map_err(|error| error.to_string());
+    assert_eq!(give("{{ lookup('config', 'DEFAULT_FORKS') }}").unwrap(), Value::from(5));
+    let cases = [
+        ("{{ lookup('config', 'DEFAULT_FORK') }}", "did you mean `DEFAULT_FORKS`?"),
+        ("{{ lookup('config', 1) }}", "is not a string"),
+        ("{{ lookup('config', 'X', on_missing='never') }}", "`on_missing` cannot be `never`"),
+        ("{{ lookup('config', 'x', plugin_type='shell', plugin_name='sh') }}", "there are no plugins"),
+    ];
+    for (text, message) in cases {
+        assert!(give(text).unwrap_err().contains(message), "{text}");
+    }
+    assert_eq!(give("{{ query('config', 'X', on_missing='skip') }}").unwrap(), Value::list(Vec::new()));
+}

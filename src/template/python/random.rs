@@ -29,6 +29,21 @@ pub fn random_below(limit: u64) -> Result<u64> {
     }
 }
 
+/// The magnitude of Python's hash of a float: its value modulo the prime 2^61 - 1.
+fn float_hash(number: f64) -> num_bigint::BigUint {
+    const PRIME: u64 = (1 << 61) - 1;
+    if !number.is_finite() {
+        return if number.is_nan() { 0u32.into() } else { 314_159u32.into() };
+    }
+    let bits = number.abs().to_bits();
+    let (exponent, fraction) = ((bits >> 52) as i64, bits & ((1 << 52) - 1));
+    let (mantissa, exponent) = if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) };
+    // two to the 61st is one, so that a power of two turns the bits
+    let turn = exponent.rem_euclid(61) as u32;
+    let wide = u128::from(mantissa % PRIME) << turn;
+    num_bigint::BigUint::from((wide % u128::from(PRIME)) as u64)
+}
+
 /// Python's `random.Random(seed)`: the Mersenne Twister MT19937, seeded as Python seeds it.
 pub struct Twister {
     state: [u32; 624],
@@ -46,11 +61,12 @@ impl Twister {
                 bytes.extend_from_slice(&digest);
                 num_bigint::BigUint::from_bytes_be(&bytes)
             }
+            Value::Float(number) => float_hash(*number),
             other => match integer(other) {
                 Some(number) => number.magnitude().clone(),
                 None => {
                     return Err(TemplateError::failed(format!(
-                        "a seed must be a text or an integer, not {}",
+                        "a seed must be a text or a number, not {}",
                         other.type_name()
                     )));
                 }

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pwd
 import shutil
 import subprocess
 import sys
@@ -47,7 +48,8 @@ def run(name):
         told = os.path.join(scratch, "told")
         environment = {
             **os.environ,
-            "HOME": scratch,
+            # jobs in the background are looked for there, whatever HOME says
+            "HOME": pwd.getpwuid(os.getuid()).pw_dir,
             "TOLD": told,
             "ANSIBLE_CALLBACK_PLUGINS": str(HERE / "callback"),
             "ANSIBLE_STDOUT_CALLBACK": "told",
