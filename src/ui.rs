@@ -390,6 +390,20 @@ fn visible(text: &str, keeps_lines: bool) -> String {
     text.chars().map(|c| if keep(c) { c } else { '\u{fffd}' }).collect()
 }
 
+/// Asks on stdout for a line of stdin.
+pub fn ask_line(question: &str) -> Result<String> {
+    let ended = || {
+        Error::input(format!("no answer to `{}`: stdin has ended", question.lines().last().unwrap_or_default().trim()))
+    };
+    let mut out = io::stdout();
+    let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
+    let mut answer = String::new();
+    match io::stdin().lock().read_line(&mut answer) {
+        Ok(0) | Err(_) => Err(ended()),
+        Ok(_) => Ok(answer.trim_end_matches(['\n', '\r']).to_owned()),
+    }
+}
+
 /// Asks on the terminal, not on stdin; what is typed for a secret is not shown.
 pub fn ask(question: &str, secret: bool) -> Result<String> {
     let no_terminal =

@@ -34,6 +34,9 @@ pub struct PlayArgs {
     /// Begin at the first task of this name (`*` stands for anything)
     #[arg(long, value_name = "NAME")]
     pub start_at_task: Option<String>,
+    /// Ask before each task: no, yes, or yes to all that follow
+    #[arg(long)]
+    pub step: bool,
     /// Run notified handlers of hosts that failed
     #[arg(long)]
     pub force_handlers: bool,
@@ -73,6 +76,10 @@ pub fn play_with(session: &mut Session, args: PlayArgs, recording: Recording) ->
     options.tags = set_tags(&args.tags, "run");
     options.skip_tags = set_tags(&args.skip_tags, "skip");
     options.force_handlers |= args.force_handlers;
+    if args.step {
+        // nothing is looked at ahead of the answer
+        (options.step, options.window) = (true, 1);
+    }
     options.flush_cache = args.hosts.flush_cache;
     let mut fleet = session.fleet(&args.hosts, &args.variables)?;
     let playbooks = load(session, &args.playbooks, &fleet)?;

@@ -285,6 +285,7 @@ impl Session {
             gathering,
             inject_facts: settings.flag("inject_facts_as_vars")?,
             fact_cache: self.fact_cache()?,
+            step: false,
             flush_cache: false,
             free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),
             connection: self.connection(reach)?,
@@ -498,6 +499,13 @@ impl Session {
         let limit = fleet.limit;
         let mut teller = Teller::default();
         let hear = |event: &Event| planner.iter().for_each(|planner| planner.hear(event));
+        let mut tell = |event: Event, ui: &mut Ui| match event {
+            Event::Question(question) => {
+                ui.flush();
+                question.answer(crate::ui::ask_line(&question.text));
+            }
+            event => teller.tell(event, report.as_mut(), ui),
+        };
         let ended = runtime.block_on(async {
             let mut work = tokio::spawn(async move { run_plays(&run, &plays, &left, limit.as_ref()).await });
             let ended = loop {
@@ -506,10 +514,10 @@ impl Session {
                     event = events.recv() => match event {
                         Some(event) => {
                             hear(&event);
-                            teller.tell(event, report.as_mut(), ui);
+                            tell(event, ui);
                             while let Ok(event) = events.try_recv() {
                                 hear(&event);
-                                teller.tell(event, report.as_mut(), ui);
+                                tell(event, ui);
                             }
                             ui.flush();
                         }
@@ -524,7 +532,7 @@ impl Session {
             };
             while let Ok(event) = events.try_recv() {
                 hear(&event);
-                teller.tell(event, report.as_mut(), ui);
+                tell(event, ui);
             }
             ended
         });

@@ -7,6 +7,7 @@ use crate::source::Place;
 use crate::value::Value;
 use crate::vars::Stamp;
 
+use super::question::Question;
 use super::result::TaskResult;
 
 /// One event. Results of different hosts come in any order; [`Event::Passed`] says what is complete.
@@ -47,6 +48,8 @@ pub enum Event {
     /// `meta: clear_host_errors`: what failed before has no part in how the run ends.
     ErrorsCleared,
     Warning(String),
+    /// Somebody must answer before the run goes on.
+    Question(Question),
     /// A fault of trimtab itself ended the walk of a host.
     Crashed {
         host: Arc<str>,

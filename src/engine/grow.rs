@@ -223,6 +223,13 @@ impl Walker {
         let position = after.position();
         let granted = self.is_granted(&position);
         let engine_action = engine_action(&task);
+        if self.play.run.steps.is_on() && engine_action != Some(EngineAction::Meta) {
+            match self.take_step(&task, &position, granted) {
+                Ok(true) => {}
+                Ok(false) => return Grown::Yes,
+                Err(blocked) => return blocked,
+            }
+        }
         if engine_action.is_none() && must_be_alone(&task) {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
@@ -277,6 +284,29 @@ impl Walker {
                 let first = if items.is_empty() { Part::Whole } else { Part::Item(0) };
                 self.growth.rest = Some((Arc::clone(&run), first));
                 self.grow_part(run, first, before)
+            }
+        }
+    }
+
+    /// Whether a task is to run, with `--step`; what blocks, if it is not yet time to ask.
+    fn take_step(&mut self, task: &Arc<Task>, position: &[u32], granted: bool) -> Result<bool, Grown> {
+        if !self.window.is_empty() {
+            return Err(Grown::Blocked(Blocked::Alone));
+        }
+        if !granted && !self.play.free {
+            return Err(Grown::Blocked(Blocked::Barrier(position.to_vec())));
+        }
+        let stamp = self.play.stamp(position.to_vec());
+        let name = task_info(task, &self.scope(task, &stamp, granted, Map::new(), 0)).name.clone();
+        let host = self.play.free.then(|| Arc::clone(&self.view.name));
+        let run = Arc::clone(&self.play.run);
+        match run.steps.takes(&run, &name, host.as_ref(), &stamp) {
+            Ok(takes) => Ok(takes),
+            Err(error) => {
+                run.abort(error);
+                self.play.course.stop();
+                self.growth.cursor.end();
+                Err(Grown::End)
             }
         }
     }

@@ -20,6 +20,7 @@ pub mod looping;
 pub mod options;
 pub mod perform;
 pub mod play;
+pub mod question;
 pub mod reach;
 pub mod recorder;
 pub mod result;

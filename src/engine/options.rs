@@ -37,6 +37,8 @@ pub struct Options {
     pub inject_facts: bool,
     /// Facts are kept between runs.
     pub fact_cache: Option<FactCache>,
+    /// Ask before each task.
+    pub step: bool,
     /// Forget what is kept.
     pub flush_cache: bool,
     /// Plays without a `strategy` let each host go its own way.
@@ -108,6 +110,7 @@ impl Default for Options {
             gathering: Gathering::Implicit,
             inject_facts: true,
             fact_cache: None,
+            step: false,
             flush_cache: false,
             free: false,
             connection: ConnectionDefaults {

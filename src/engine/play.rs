@@ -21,6 +21,7 @@ use super::barrier::Course;
 use super::event::Event;
 use super::lane::Lane;
 use super::options::Options;
+use super::question::Steps;
 use super::reach::Reach;
 use super::recorder::Recorder;
 use super::run::Lost;
@@ -69,6 +70,8 @@ pub struct Run {
     /// The inventory; add_host and group_by put a new one in its place.
     pub inventory: RwLock<Arc<Inventory>>,
     reload: Reload,
+    /// `--step`.
+    pub steps: Steps,
     additions: Mutex<Additions>,
     /// The warnings that were given once.
     warned: Mutex<HashSet<String>>,
@@ -102,11 +105,13 @@ impl Run {
         let tags =
             TagSelection::new(options.tags.iter().map(String::as_str), options.skip_tags.iter().map(String::as_str));
         let forks = Arc::new(Semaphore::new(options.forks.max(1)));
+        let steps = Steps::new(options.step);
         Arc::new(Run {
             options,
             load,
             inventory: RwLock::new(inventory),
             reload,
+            steps,
             additions: Mutex::default(),
             warned: Mutex::default(),
             fleet: Fleet::default(),

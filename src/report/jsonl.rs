@@ -104,7 +104,7 @@ impl Report for Jsonl {
                 "bytes_received": counters.bytes_received,
             }),
             // only of use for putting results in order, which a reader can do by `position`
-            Event::Passed(_) => return,
+            Event::Passed(_) | Event::Question(_) => return,
         };
         ui.line(&object.to_string());
     }

@@ -2,6 +2,7 @@
 
 mod check;
 mod collections;
+mod dialogue;
 mod errors;
 mod keywords;
 mod listings;

@@ -64,14 +64,26 @@ impl Invocation {
         self.execute(Command::new("setsid").args(["--wait", env!("CARGO_BIN_EXE_trimtab")]).args(words))
     }
 
+    /// The same, with lines on stdin.
+    pub fn run_answering(&self, words: &[&str], lines: &str) -> Ended {
+        let answers = self.directory.path().join("answers");
+        std::fs::write(&answers, lines).expect("written");
+        let stdin = std::fs::File::open(&answers).expect("there");
+        self.execute_with(Command::new(env!("CARGO_BIN_EXE_trimtab")).args(words), stdin.into())
+    }
+
     fn execute(&self, command: &mut Command) -> Ended {
+        self.execute_with(command, Stdio::null())
+    }
+
+    fn execute_with(&self, command: &mut Command, stdin: Stdio) -> Ended {
         let Output { stdout, stderr, status } = command
             .current_dir(self.directory.path())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", self.directory.path())
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
+            .stdin(stdin)
             .output()
             .expect("the program runs");
         let text = |bytes: Vec<u8>| {
