@@ -22,16 +22,19 @@ pub enum Kind {
     System,
     /// A fault of trimtab itself.
     Internal,
+    /// Whoever sits before the run ended it.
+    Interrupted,
 }
 
 impl Kind {
-    /// ansible-playbook's exit codes: 1 error, 4 parser error, 5 bad options, 250 unexpected.
+    /// ansible-playbook's exit codes: 1 error, 4 parser error, 5 bad options, 99 interrupted, 250 unexpected.
     pub fn exit_code(self) -> u8 {
         match self {
             Kind::Usage => 5,
             Kind::Parse => 4,
             Kind::Input | Kind::System => 1,
             Kind::Internal => 250,
+            Kind::Interrupted => 99,
         }
     }
 }

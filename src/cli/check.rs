@@ -123,7 +123,7 @@ fn exit_code(findings: &Findings) -> u8 {
         Kind::Internal => 4,
         Kind::Usage => 3,
         Kind::Parse => 2,
-        Kind::Input | Kind::System => 1,
+        Kind::Input | Kind::System | Kind::Interrupted => 1,
     };
     let worst = findings.errors.iter().map(Error::kind).max_by_key(|kind| rank(*kind));
     worst.map_or(GOOD, Kind::exit_code)

@@ -177,6 +177,7 @@ fn problem(severity: &str, error: &Error) -> Json {
         Kind::Input => "input",
         Kind::System => "system",
         Kind::Internal => "internal",
+        Kind::Interrupted => "interrupted",
     };
     let places: Vec<Json> = error
         .places()

@@ -285,6 +285,8 @@ impl Session {
             gathering,
             inject_facts: settings.flag("inject_facts_as_vars")?,
             fact_cache: self.fact_cache()?,
+            debugger: settings.flag("enable_task_debugger")? || settings.text("strategy").as_deref() == Some("debug"),
+            debugger_ignores_errors: settings.flag("task_debugger_ignore_errors")?,
             step: false,
             flush_cache: false,
             free: crate::engine::run::is_free(&settings.text("strategy").unwrap_or_default()),

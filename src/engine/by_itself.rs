@@ -15,6 +15,7 @@ use super::barrier::{Course, OnceTurn};
 use super::commit::{Commitment, may_hide};
 use super::conclude::{conclude, unknown, whole_loop};
 use super::cursor::Cursor;
+use super::debugger::{Debugging, Next};
 use super::grow::{register, task_info, unknown_task};
 use super::handler::HandlerId;
 use super::lane::Lane;
@@ -44,6 +45,13 @@ fn delegated_vars(task: &Task, scope: &TaskScope) -> Option<Value> {
     let Some(Value::Object(hosts)) = scope.get("hostvars").ok()? else { return None };
     let variables = hosts.get(&name).ok()?;
     Some(Value::map(Map::from_iter([(name, variables.unwrap_or_else(|| Value::map(Map::new())))])))
+}
+
+/// How far a task got.
+enum Tried {
+    Done(Part, Done),
+    /// The host was lost on the way.
+    HandedOn(TaskResult),
 }
 
 impl Done {
@@ -247,10 +255,36 @@ impl Walker {
         }
     }
 
+    /// Runs a task, again and again if the debugger says so, and hands its result on.
     async fn run_items(&mut self, run: &Arc<TaskRun>) -> TaskResult {
+        let mut now = Arc::clone(run);
+        let mut debugging = Debugging::default();
+        let mut variables = Map::new();
+        loop {
+            let (part, done) = match self.run_through(&now, &variables).await {
+                Tried::Done(part, done) => (part, done),
+                Tried::HandedOn(result) => return result,
+            };
+            let no_log = done.no_log.unwrap_or_else(|| may_hide(&now.task));
+            match self.debug(&now, &run.task, &mut debugging, &done.result, no_log).await {
+                Next::Continue => return self.hand_on(&now, part, None, done),
+                Next::Redo(task, given) => {
+                    now = now.of_task(task);
+                    variables = given;
+                }
+                Next::Quit => {
+                    self.play.course.stop();
+                    return done.result;
+                }
+            }
+        }
+    }
+
+    /// Runs a task, each item of its loop too; the results of items are handed on at once.
+    async fn run_through(&mut self, run: &Arc<TaskRun>, given: &Map) -> Tried {
         let (Some(items), Some(looping)) = (run.items.clone(), run.looping.clone()) else {
-            let done = self.run_one(run, Map::new(), None).await;
-            return self.hand_on(run, Part::Single, None, done);
+            let done = self.run_one(run, given.clone(), None).await;
+            return Tried::Done(Part::Single, done);
         };
         let mut results = Vec::new();
         let mut no_log = false;
@@ -260,7 +294,8 @@ impl Walker {
             {
                 tokio::time::sleep(pause).await;
             }
-            let variables = looping::item_variables(&looping, &items, index);
+            let mut variables = given.clone();
+            variables.extend(looping::item_variables(&looping, &items, index));
             let scope = self.scope(&run.task, &run.stamp, true, variables.clone(), 0);
             let label = looping::label(&looping, &scope.context(), &items[index]);
             let mut done = self.run_one(run, variables, Some(&label)).await;
@@ -276,7 +311,7 @@ impl Walker {
             let result = self.hand_on(run, Part::Item(index), Some(label), done);
             results.push(result.clone());
             if unreachable {
-                return result;
+                return Tried::HandedOn(result);
             }
             if stop {
                 break;
@@ -291,7 +326,7 @@ impl Walker {
         } else {
             whole_loop(name.as_deref(), &results)
         };
-        self.hand_on(run, Part::Whole, None, Done { no_log: Some(no_log), ..Done::without_module(result) })
+        Tried::Done(Part::Whole, Done { no_log: Some(no_log), ..Done::without_module(result) })
     }
 
     fn pause(&self, run: &Arc<TaskRun>, pause: Option<&Value>) -> Option<Duration> {

@@ -10,6 +10,7 @@ use crate::value::{Interruption, Map, Value};
 use crate::vars::{Delta, TaskScope};
 
 use super::cursor::{Cursor, Next};
+use super::debugger::may_debug;
 use super::event::TaskInfo;
 use super::handler::{HandlerId, Notified, is_among};
 use super::looping;
@@ -230,7 +231,7 @@ impl Walker {
                 Err(blocked) => return blocked,
             }
         }
-        if engine_action.is_none() && must_be_alone(&task) {
+        if engine_action.is_none() && (must_be_alone(&task) || may_debug(&task, &self.play.run.options)) {
             if !self.window.is_empty() {
                 return Grown::Blocked(Blocked::Alone);
             }

@@ -9,6 +9,7 @@ pub mod by_itself;
 pub mod commit;
 pub mod conclude;
 pub mod cursor;
+pub mod debugger;
 pub mod event;
 pub mod exchange;
 pub mod fact_cache;

@@ -37,6 +37,10 @@ pub struct Options {
     pub inject_facts: bool,
     /// Facts are kept between runs.
     pub fact_cache: Option<FactCache>,
+    /// The task debugger is there for whatever failed or could not be reached.
+    pub debugger: bool,
+    /// Failures that are ignored are not debugged.
+    pub debugger_ignores_errors: bool,
     /// Ask before each task.
     pub step: bool,
     /// Forget what is kept.
@@ -110,6 +114,8 @@ impl Default for Options {
             gathering: Gathering::Implicit,
             inject_facts: true,
             fact_cache: None,
+            debugger: false,
+            debugger_ignores_errors: true,
             step: false,
             flush_cache: false,
             free: false,

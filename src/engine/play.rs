@@ -70,6 +70,8 @@ pub struct Run {
     /// The inventory; add_host and group_by put a new one in its place.
     pub inventory: RwLock<Arc<Inventory>>,
     reload: Reload,
+    /// Held while the task debugger talks.
+    pub dialogue: Arc<tokio::sync::Mutex<()>>,
     /// `--step`.
     pub steps: Steps,
     additions: Mutex<Additions>,
@@ -111,6 +113,7 @@ impl Run {
             load,
             inventory: RwLock::new(inventory),
             reload,
+            dialogue: Arc::default(),
             steps,
             additions: Mutex::default(),
             warned: Mutex::default(),

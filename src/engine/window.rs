@@ -49,6 +49,16 @@ impl TaskRun {
         Arc::new(TaskRun { task, info, stamp, after, items, looping, results: Mutex::new(vec![None; count]), granted })
     }
 
+    /// The same, of an altered task.
+    pub fn of_task(&self, task: Arc<Task>) -> Arc<TaskRun> {
+        let looped = match (&self.items, &self.looping) {
+            (Some(items), Some(looping)) => Some(Looped { items: items.clone(), looping: Arc::clone(looping) }),
+            _ => None,
+        };
+        let (info, stamp, after) = (Arc::clone(&self.info), self.stamp.clone(), self.after.clone());
+        TaskRun::new(task, info, stamp, after, looped, self.granted)
+    }
+
     pub fn store(&self, item: usize, result: TaskResult) {
         if let Some(place) = self.results.lock().unwrap_or_else(PoisonError::into_inner).get_mut(item) {
             *place = Some(result);

@@ -78,19 +78,10 @@ pub struct Keyword {
     pub on: &'static [On],
     pub holds: Holds,
     pub help: &'static str,
-    /// Set if the keyword is accepted but has no effect here: why.
-    pub no_effect: Option<&'static str>,
 }
 
 const fn keyword(name: &'static str, on: &'static [On], holds: Holds, help: &'static str) -> Keyword {
-    Keyword { name, on, holds, help, no_effect: None }
-}
-
-impl Keyword {
-    const fn no_effect(mut self, why: &'static str) -> Keyword {
-        self.no_effect = Some(why);
-        self
-    }
+    Keyword { name, on, holds, help }
 }
 
 use Holds::{Any, Bool, Conditions, Float, Int, List, Maps, Percent, Tasks, Text, Texts};
@@ -115,7 +106,7 @@ pub const KEYWORDS: &[Keyword] = &[
     keyword("check_mode", EVERYWHERE, Bool, "Record changes and make none, or make them even in check mode"),
     keyword("collections", EVERYWHERE, List, "Collections in which short names of roles are looked for"),
     keyword("connection", EVERYWHERE, Text, "How to reach the host: `ssh`, `local`"),
-    keyword("debugger", EVERYWHERE, Text, "When to start the task debugger").no_effect("there is no task debugger"),
+    keyword("debugger", EVERYWHERE, Text, "When to start the task debugger: `always`, `never`, `on_failed`, `on_unreachable`, `on_skipped`"),
     keyword("diff", EVERYWHERE, Bool, "Show what a task changes"),
     keyword("environment", EVERYWHERE, Maps, "Environment variables for what runs on the host"),
     keyword("ignore_errors", EVERYWHERE, Bool, "Go on after a failed task"),
@@ -173,6 +164,9 @@ pub const KEYWORDS: &[Keyword] = &[
     keyword("retries", TASKS, Int, "Number of further tries for `until`; default 3"),
     keyword("until", TASKS, Conditions, "Try again until all conditions are true"),
 ];
+
+/// The values of `debugger`.
+pub const DEBUGGER: &[&str] = &["always", "never", "on_failed", "on_unreachable", "on_skipped"];
 
 /// The keys of `loop_control`.
 pub const LOOP_CONTROL: &[(&str, Holds, &str)] = &[

@@ -130,7 +130,7 @@ pub struct Block {
 }
 
 /// A task or a handler.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Task {
     /// Unique among all tasks of this process.
     pub id: u64,
@@ -240,6 +240,8 @@ pub struct Settings {
     pub delegate_to: Option<Written>,
     pub delegate_facts: Option<Written>,
     pub throttle: Option<Written>,
+    /// `always`, `never`, `on_failed`, `on_unreachable`, `on_skipped`.
+    pub debugger: Option<Written>,
     /// Seconds.
     pub timeout: Option<Written>,
     /// Collections in which short names of roles are looked for, of the nearest that names any.

@@ -341,7 +341,7 @@ impl Loader<'_> {
         }
     }
 
-    fn check_choice(&mut self, name: &str, node: &Node, choices: &[&'static str]) {
+    pub(super) fn check_choice(&mut self, name: &str, node: &Node, choices: &[&'static str]) {
         let Some(text) = node.as_str().filter(|text| !Value::written(*text).has_templates()) else { return };
         let bare = text.strip_prefix("ansible.builtin.").unwrap_or(text);
         if !choices.contains(&bare) {

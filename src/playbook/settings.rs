@@ -90,6 +90,10 @@ impl Loader<'_> {
             "delegate_to" => &mut settings.delegate_to,
             "delegate_facts" => &mut settings.delegate_facts,
             "throttle" => &mut settings.throttle,
+            "debugger" => {
+                self.check_choice("debugger", node, keywords::DEBUGGER);
+                &mut settings.debugger
+            }
             "timeout" => &mut settings.timeout,
             _ => return false,
         };
@@ -143,17 +147,7 @@ impl Loader<'_> {
             return None;
         };
         self.keep(keywords::check_value(keyword.name, keyword.holds, value))?;
-        self.say_if_without_effect(keyword, key, value);
         Some(keyword)
-    }
-
-    /// Says once that a keyword is taken and does nothing.
-    pub fn say_if_without_effect(&self, keyword: &keywords::Keyword, key: &Node, value: &Node) {
-        let is_off = value.is_null() || value.as_str() == Some("never");
-        if let Some(why) = keyword.no_effect.filter(|_| !is_off) {
-            let message = format!("`{}` has no effect here: {why}", keyword.name);
-            self.options.warn_once(Error::input(message).at(&key.place));
-        }
     }
 }
 
@@ -244,6 +238,7 @@ impl Settings {
             delegate_to: self.delegate_to.or_else(|| outer.delegate_to.clone()),
             delegate_facts: self.delegate_facts.or_else(|| outer.delegate_facts.clone()),
             throttle: self.throttle.or_else(|| outer.throttle.clone()),
+            debugger: self.debugger.or_else(|| outer.debugger.clone()),
             timeout: self.timeout.or_else(|| outer.timeout.clone()),
             collections: self.collections.or_else(|| outer.collections.clone()),
             notify: if self.notify.is_empty() { outer.notify.clone() } else { self.notify },

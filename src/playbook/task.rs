@@ -145,7 +145,6 @@ impl Loader<'_> {
                 }
                 Ok(()) => {}
             }
-            self.say_if_without_effect(keyword, key, value);
             match keyword.name {
                 "loop" => loops.push((key, value)),
                 "loop_control" => control = self.loop_control(value),

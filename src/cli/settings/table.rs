@@ -178,6 +178,20 @@ pub const SETTINGS: &[Setting] = &[
         "Roles keep their variables to themselves, unless `public` says otherwise",
     ),
     honoured(
+        "enable_task_debugger",
+        DEFAULTS,
+        &["ANSIBLE_ENABLE_TASK_DEBUGGER"],
+        "false",
+        "Start the task debugger for whatever failed",
+    ),
+    honoured(
+        "task_debugger_ignore_errors",
+        DEFAULTS,
+        &["ANSIBLE_TASK_DEBUGGER_IGNORE_ERRORS"],
+        "true",
+        "Not where `ignore_errors` lets the failure pass",
+    ),
+    honoured(
         "localhost_warning",
         DEFAULTS,
         &["ANSIBLE_LOCALHOST_WARNING"],
