@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 use crate::value::{Map, Value};
 use crate::vars::Runtime;
 
+use super::play::Run;
+
 /// Where facts are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FactCache {
@@ -66,6 +68,22 @@ impl FactCache {
             _ => Ok(()),
         }
     }
+}
+
+/// Reads the facts that runs before have kept, or forgets them.
+pub(super) fn recall(run: &Run) -> Result<()> {
+    let Some(cache) = &run.options.fact_cache else { return Ok(()) };
+    let inventory = run.inventory();
+    let localhost = inventory.find_host("localhost");
+    for id in inventory.hosts().map(|(id, _)| id).chain(localhost) {
+        let name = &inventory.host(id).name;
+        if run.options.flush_cache {
+            cache.forget(name)?;
+        } else if let Some(facts) = cache.load(name) {
+            run.fleet.remember(id, facts);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

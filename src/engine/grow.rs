@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::error::Error;
 use crate::host::{Failure, FailureKind};
 use crate::modules::{Action, EngineAction};
 use crate::playbook::{Block, Task, TaskAction, Written};
@@ -12,15 +11,15 @@ use crate::vars::{Delta, TaskScope};
 use super::cursor::{Cursor, Next};
 use super::debugger::may_debug;
 use super::event::TaskInfo;
-use super::handler::{HandlerId, Notified, is_among};
+use super::handler::is_among;
 use super::looping;
 use super::perform::{Prepared, perform, prepare, unmet_condition};
-use super::result::{Status, Steer, TaskResult};
+use super::result::TaskResult;
 use super::walk::{Blocked, HostEnd, Walker};
 use super::window::{Growth, Part, Slot, SlotState, TaskRun, pending};
 
 /// Whether the window grew.
-enum Grown {
+pub(super) enum Grown {
     Yes,
     /// Not now, for this reason.
     Blocked(Blocked),
@@ -161,64 +160,6 @@ impl Walker {
         is_among(&self.growth.handlers, task)
     }
 
-    /// Goes into the handlers if any was notified; what blocks, if that is not known yet.
-    fn flush_handlers(&mut self) -> Option<Grown> {
-        if self.window.iter().any(may_notify) {
-            return Some(Grown::Blocked(Blocked::Value));
-        }
-        let notified = self.notified_so_far();
-        if notified.is_empty() {
-            return None;
-        }
-        let flushed = self.with_handlers(|handlers| handlers.resolve(notified.names()));
-        if self.window.is_empty() {
-            self.notified.flush(&flushed);
-        } else {
-            self.growth.flushed = Some(Arc::new(flushed));
-        }
-        let handlers = Arc::clone(&self.growth.handlers);
-        self.growth.cursor.enter(handlers);
-        None
-    }
-
-    /// The handlers that are notified and have not run, counting what the window has done.
-    fn notified_so_far(&self) -> Notified {
-        let mut notified = self.notified.clone();
-        for slot in &self.window {
-            if let Some(flushed) = &slot.flushed {
-                notified.flush(flushed);
-            }
-            if slot.run.task.is_handler && !matches!(slot.part, Part::Item(_)) {
-                notified.remove(HandlerId::of(&slot.run.task));
-            }
-            if let Some(result) = slot.result().filter(|result| !result.notify.is_empty()) {
-                self.take_notifications(&mut notified, &slot.run.task, &result.notify);
-            }
-        }
-        if let Some(flushed) = &self.growth.flushed {
-            notified.flush(flushed);
-        }
-        notified
-    }
-
-    /// What a task notified: a handler names others that run with it, any other task waits for the flush.
-    pub(super) fn take_notifications(&self, notified: &mut Notified, task: &Task, names: &[String]) {
-        if task.is_handler {
-            let names = || names.iter().map(String::as_str);
-            notified.add_handlers(self.with_handlers(|handlers| handlers.resolve(names())));
-        } else {
-            notified.add_names(names);
-        }
-    }
-
-    /// True if a handler is to run; `None` if a task that may notify it is not done.
-    fn is_notified(&self, task: &Arc<Task>) -> Option<bool> {
-        if self.notified_so_far().contains(HandlerId::of(task)) {
-            return Some(true);
-        }
-        if self.window.iter().any(may_notify) { None } else { Some(false) }
-    }
-
     fn grow_task(&mut self, task: Arc<Task>, before: &Growth) -> Grown {
         let after = self.growth.cursor.clone();
         let position = after.position();
@@ -312,12 +253,12 @@ impl Walker {
         }
     }
 
-    fn is_granted(&self, position: &[u32]) -> bool {
+    pub(super) fn is_granted(&self, position: &[u32]) -> bool {
         self.window.is_empty() && self.play.course.all_reached(position)
     }
 
     /// What a failure to evaluate means for the window, if it is only that something is not there yet.
-    fn blocking(&self, failure: &Failure, position: &[u32]) -> Option<Grown> {
+    pub(super) fn blocking(&self, failure: &Failure, position: &[u32]) -> Option<Grown> {
         match &failure.kind {
             FailureKind::Interrupted(Interruption::Pending) => Some(Grown::Blocked(Blocked::Value)),
             FailureKind::Interrupted(Interruption::Barrier) if self.window.is_empty() => {
@@ -436,7 +377,7 @@ impl Walker {
     }
 
     /// Adds a task that is over already.
-    fn push_ended(
+    pub(super) fn push_ended(
         &mut self,
         task: Arc<Task>,
         scope: TaskScope,
@@ -452,7 +393,7 @@ impl Walker {
         Grown::Yes
     }
 
-    fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
+    pub(super) fn push_result(&mut self, run: Arc<TaskRun>, before: &Growth, result: TaskResult) {
         let id = self.new_slot_id();
         let begun_first = self.window.is_empty();
         let flushed = self.growth.flushed.take();
@@ -472,101 +413,6 @@ impl Walker {
         });
         self.settle_slot(self.window.len() - 1, result);
     }
-
-    /// Includes, imports and meta: done by the engine, without the host.
-    fn grow_engine_action(
-        &mut self,
-        action: EngineAction,
-        task: Arc<Task>,
-        scope: TaskScope,
-        after: Cursor,
-        before: &Growth,
-    ) -> Grown {
-        let position = after.position();
-        if action == EngineAction::Meta {
-            return self.grow_meta(task, scope, after, before);
-        }
-        match super::include::include(&task, &scope, &self.play, action) {
-            Ok(included) => {
-                self.growth.cursor = after.clone();
-                if !included.handlers.is_empty() {
-                    let handlers = self.growth.handlers.iter().cloned().chain(included.handlers).collect();
-                    self.growth.handlers = Arc::new(handlers);
-                }
-                if !included.items.is_empty() {
-                    self.growth.cursor.enter(Arc::new(included.items));
-                }
-                let mut info = TaskInfo::clone(&task_info(&task, &scope));
-                info.included = Some(included.files);
-                let stamp = self.play.stamp(position);
-                let mut result = included.result;
-                register(&task, &mut result);
-                let run = TaskRun::new(task, Arc::new(info), stamp, after, None, false);
-                self.push_result(run, before, result);
-                Grown::Yes
-            }
-            Err(failure) => match self.blocking(&failure, &position) {
-                Some(blocked) => blocked,
-                None => {
-                    let result = match failure.kind {
-                        FailureKind::Interrupted(Interruption::Unknown(reason)) => unknown_task(&task, &reason),
-                        _ => failed_loop(&task, failure),
-                    };
-                    self.push_ended(task, scope, after, before, result)
-                }
-            },
-        }
-    }
-
-    fn grow_meta(&mut self, task: Arc<Task>, scope: TaskScope, after: Cursor, before: &Growth) -> Grown {
-        let context = scope.context();
-        let position = after.position();
-        let name = task.args.get("free_form").or_else(|| task.args.get("_raw_params")).cloned().unwrap_or_default();
-        let skipped = match unmet_condition(&task.settings.when, &context) {
-            Ok(skipped) => skipped,
-            Err(failure) => {
-                return match self.blocking(&failure, &position) {
-                    Some(blocked) => blocked,
-                    None => self.push_ended(Arc::clone(&task), scope, after, before, failed_loop(&task, failure)),
-                };
-            }
-        };
-        let name = name.to_text();
-        let (done, passed_over) = super::steer::in_words(&name, &self.view.name, task.role.as_deref());
-        let outcome = TaskResult::new(Status::Ok, Map::from_iter([("msg".into(), Value::from(done))]));
-        if let Some(mut skipped) = skipped {
-            let map = Arc::make_mut(&mut skipped.result);
-            map.insert("msg".into(), Value::from(name.as_ref()));
-            map.insert("skip_reason".into(), Value::from(passed_over));
-            map.shift_remove("false_condition");
-            return self.push_ended(task, scope, after, before, skipped);
-        }
-        if name == "noop" {
-            return self.push_ended(task, scope, after, before, outcome);
-        }
-        if name == "flush_handlers" && task.is_handler {
-            let error = Error::input("flush_handlers cannot be used as a handler").at(&task.place);
-            let failed = TaskResult::failed(error.message());
-            let result = TaskResult { steer: Some(Steer::Abort(error)), ..failed };
-            return self.push_ended(task, scope, after, before, result);
-        }
-        if name == "flush_handlers" {
-            self.growth.cursor = after;
-            return self.flush_handlers().unwrap_or(Grown::Yes);
-        }
-        if !self.window.is_empty() {
-            return Grown::Blocked(Blocked::Alone);
-        }
-        if name == "refresh_inventory" && !self.play.free && !self.is_granted(&position) {
-            // what other hosts' tasks do before may change what is read
-            return Grown::Blocked(Blocked::Barrier(position));
-        }
-        let result = match super::steer::meta(&name) {
-            Some(steer) => TaskResult { steer: Some(steer), ..outcome },
-            None => TaskResult::failed(format!("invalid meta action requested: {name}")),
-        };
-        self.push_ended(task, scope, after, before, result)
-    }
 }
 
 /// What the engine itself is to do, if the task is of that kind.
@@ -585,11 +431,6 @@ fn reads_controller(task: &Task) -> bool {
     const MODULES: &[&str] =
         &["assemble", "copy", "include", "include_role", "include_tasks", "include_vars", "script", "template"];
     matches!(&task.action, TaskAction::Module(module) if MODULES.contains(&module.bare_name()))
-}
-
-/// True for an invocation under way whose task can notify handlers.
-fn may_notify(slot: &Slot) -> bool {
-    !slot.is_ended() && !slot.run.task.notify.is_empty()
 }
 
 /// True if a task cannot share the window: it acts elsewhere, for all hosts, or lets time pass between items.
@@ -620,7 +461,7 @@ pub(super) fn register(task: &Task, result: &mut TaskResult) {
     }
 }
 
-fn failed_loop(task: &Task, failure: Failure) -> TaskResult {
+pub(super) fn failed_loop(task: &Task, failure: Failure) -> TaskResult {
     let mut result = TaskResult::failed(failure.message);
     result.ignored =
         task.settings.ignore_errors.as_ref().and_then(|written| written.value.to_ansible_bool()) == Some(true);

@@ -51,7 +51,7 @@ pub async fn run_plays(
     playbooks: &[usize],
     limit: Option<&HashSet<HostId>>,
 ) -> Result<()> {
-    recall_facts(run)?;
+    super::fact_cache::recall(run)?;
     for (index, play) in plays.iter().enumerate() {
         run.replace_inventory(|inventory| inventory.set_playbook_directory(&play.directory));
         if !run_play(run, play, index as u32, limit).await? {
@@ -65,22 +65,6 @@ pub async fn run_plays(
         let counters = lane.counters().await;
         run.tell(Event::HostCost { host: lane.target.name.as_str().into(), counters });
         lane.close().await;
-    }
-    Ok(())
-}
-
-/// Reads the facts that runs before have kept, or forgets them.
-fn recall_facts(run: &Run) -> Result<()> {
-    let Some(cache) = &run.options.fact_cache else { return Ok(()) };
-    let inventory = run.inventory();
-    let localhost = inventory.find_host("localhost");
-    for id in inventory.hosts().map(|(id, _)| id).chain(localhost) {
-        let name = &inventory.host(id).name;
-        if run.options.flush_cache {
-            cache.forget(name)?;
-        } else if let Some(facts) = cache.load(name) {
-            run.fleet.remember(id, facts);
-        }
     }
     Ok(())
 }
