@@ -17,6 +17,7 @@ pub mod handler;
 pub mod include;
 pub mod lane;
 pub mod looping;
+pub mod notify;
 pub mod options;
 pub mod perform;
 pub mod play;
