@@ -292,6 +292,10 @@ pub fn exhausted(call: &Call, mut result: TaskResult) -> TaskResult {
     if let Some(retry) = &call.retry {
         map.insert("attempts".into(), Value::from(retry.attempts - 1));
     }
+    // a condition that says it did not fail has the last word
+    if map.get("failed_when_result") == Some(&Value::Bool(false)) {
+        return result;
+    }
     result.status = Status::Failed;
     result.ignored = call.ignore_errors;
     result.notify.clear();

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::connect::Identity;
 use crate::host::{Failure, FailureKind, Host};
-use crate::modules::{self, Invocation, Module, Outcome, Settings};
+use crate::modules::{self, FreeForm, Invocation, Module, Outcome, Settings};
+use crate::playbook::free_form::RAW_PARAMS;
 use crate::playbook::{Task, TaskAction, Written};
 use crate::template::{Context, TemplateError, TemplateErrorKind};
 use crate::value::{Interruption, Map, Value, object};
@@ -226,6 +227,11 @@ pub fn arguments(task: &Task, module: &'static Module, scope: &TaskScope, contex
         let key = if renders_names && key.has_templates() { context.value(key)?.into_data() } else { key.clone() };
         given.insert(key, value.clone());
     }
+    if module.free_form == FreeForm::No
+        && let Some(text) = given.get(RAW_PARAMS).filter(|_| module.arg(RAW_PARAMS).is_none())
+    {
+        return Err(Failure::new(format!("invalid or malformed argument: '{}' ({})", text.to_text(), task.place)));
+    }
     let omit = scope.run.magic.get("omit").and_then(Value::as_str).map(str::to_owned);
     Ok(match omit {
         Some(omit) => without_omitted(given, &omit),
@@ -326,7 +332,11 @@ pub async fn perform(call: Arc<Call>, host: Host) -> Ended {
     };
     let mut attempt = 1;
     loop {
-        let ended = run_module(&call, &host).await;
+        // conditions may ask which attempt it is
+        let ended = match run_module(&call, &host).await {
+            Ok(outcome) => Ok(outcome.with("attempts", attempt)),
+            Err(failure) => Err(failure.with("attempts", attempt)),
+        };
         let concluded = match conclude(&call, ended) {
             Ok(concluded) => concluded,
             Err(interruption) => return Ended::Task(Err(interruption)),

@@ -70,8 +70,8 @@ pub struct Run {
     pub inventory: RwLock<Arc<Inventory>>,
     reload: Reload,
     additions: Mutex<Additions>,
-    /// The reserved names of which a warning was given.
-    reserved: Mutex<HashSet<String>>,
+    /// The warnings that were given once.
+    warned: Mutex<HashSet<String>>,
     pub fleet: Fleet,
     pub vars: Arc<RunVars>,
     pub events: mpsc::UnboundedSender<Event>,
@@ -108,7 +108,7 @@ impl Run {
             inventory: RwLock::new(inventory),
             reload,
             additions: Mutex::default(),
-            reserved: Mutex::default(),
+            warned: Mutex::default(),
             fleet: Fleet::default(),
             vars,
             events,
@@ -150,10 +150,15 @@ impl Run {
     /// Warns of variables whose names are reserved, of each name once.
     pub fn warn_of_reserved<'a>(&self, variables: impl Iterator<Item = &'a Map>) {
         for name in variables.flat_map(reserved_names) {
-            let mut told = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-            if told.insert(name.to_owned()) {
-                self.tell(Event::Warning(format!("Found variable using reserved name: {name}")));
-            }
+            self.warn_once(format!("Found variable using reserved name: {name}"));
+        }
+    }
+
+    /// Warns, unless the same was said before.
+    pub fn warn_once(&self, message: String) {
+        let is_new = self.warned.lock().unwrap_or_else(PoisonError::into_inner).insert(message.clone());
+        if is_new {
+            self.tell(Event::Warning(message));
         }
     }
 

@@ -178,7 +178,8 @@ impl Reach<'_> {
         match self.keyword(name)? {
             None => Ok(None),
             Some(value) => value.to_ansible_bool().map(Some).ok_or_else(|| {
-                Failure::new(format!("the keyword `{name}` wants a boolean, got `{}`", value.to_text()))
+                let text = value.to_text();
+                Failure::new(format!("the keyword `{name}` wants a boolean, and `{text}` is not a valid boolean"))
             }),
         }
     }

@@ -439,7 +439,7 @@ async fn run_batch(
         }
     }
     for message in run.vars.warnings.take() {
-        run.tell(Event::Warning(message));
+        run.warn_once(message);
     }
     if let Some(error) = run.take_abort() {
         return Err(error);

@@ -55,7 +55,7 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
 
 fn include(args: &Args, context: &Context) -> Result<Outcome, Failure> {
     // written as free text it may end with a line break
-    let files = match (args.str("file").map(str::trim), args.str("dir")) {
+    let files = match (args.str("file").map(str::trim).filter(|file| !file.is_empty()), args.str("dir")) {
         (Some(file), _) => {
             let found = context.search.find("vars", file).ok_or_else(|| {
                 Failure::new(format!("Could not find or access '{file}' on the Ansible Controller."))

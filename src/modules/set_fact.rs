@@ -1,6 +1,7 @@
 //! ansible.builtin.set_fact: sets variables of the host.
 
 use crate::host::Failure;
+use crate::template::Results;
 use crate::template::{Context, reserved_name};
 use crate::value::{Map, Value};
 
@@ -31,7 +32,10 @@ async fn run(invocation: Invocation) -> Result<Outcome, Failure> {
     let variables = invocation.args.others(ARGS);
     check(&variables)?;
     warn_of_reserved_names(&variables, &invocation.context);
-    let variables: Map = variables.into_iter().map(|(name, value)| (name, boolean_of(value))).collect();
+    // with `jinja2_native` text stays text
+    let converts = invocation.context.results != Results::Spelled;
+    let converted = |value| if converts { boolean_of(value) } else { value };
+    let variables: Map = variables.into_iter().map(|(name, value)| (name, converted(value))).collect();
     let cacheable = invocation.args.bool("cacheable");
     Ok(Outcome::ok().with("ansible_facts", variables.clone()).effect(Effect::SetFacts { variables, cacheable }))
 }

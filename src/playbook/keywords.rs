@@ -276,7 +276,17 @@ pub fn check_value(name: &str, holds: Holds, node: &Node) -> Result<(), Error> {
         Some(value) => format!("`{value}`"),
         None => described(node).to_owned(),
     };
-    Err(Error::parse(format!("`{name}` takes {}, not {given}", holds.word())).at(&node.place))
+    let message = match name {
+        "tasks" | "pre_tasks" | "post_tasks" | "handlers" => {
+            format!(
+                "A malformed block was encountered while loading {name}: {} should be a list or None",
+                given.trim_matches('`')
+            )
+        }
+        "roles" => "A malformed role declaration was encountered.".to_owned(),
+        _ => format!("`{name}` takes {}, not {given}", holds.word()),
+    };
+    Err(Error::parse(message).at(&node.place))
 }
 
 /// The number that Ansible would read; text counts.

@@ -108,7 +108,9 @@ impl Loader<'_> {
             .hint("begin each play with `- hosts: …`")
         })?;
         if entries.is_empty() {
-            return Err(Error::parse("the playbook has no plays").at(&root.place));
+            return Err(Error::parse("A playbook must contain at least one play")
+                .at(&root.place)
+                .hint("begin each play with `- hosts: …`"));
         }
         let directory = path.parent().unwrap_or(path).to_owned();
         let mut plays = Vec::new();
@@ -236,10 +238,10 @@ impl Loader<'_> {
         self.check_hosts(node);
         if let (Some((old, _)), Some((new, _))) = (node.entry("user"), node.entry("remote_user")) {
             self.error(
-                Error::parse("the play has both `remote_user` and its old name `user`")
+                Error::parse("both 'user' and 'remote_user' are set for this play.")
                     .at(&old.place)
                     .at(&new.place)
-                    .hint("keep `remote_user`"),
+                    .hint("`user` is the old name of `remote_user`: keep `remote_user`"),
             );
         }
         // in a playbook of a collection short names are those of the collection first
@@ -366,7 +368,11 @@ impl Loader<'_> {
         };
         let wrong_entry = hosts.as_sequence().and_then(|entries| entries.iter().find(|entry| is_empty(entry)));
         if is_empty(hosts) {
-            self.error(Error::parse("`hosts` is empty").at(&key.place).hint("name a group or host, or `all`"));
+            self.error(
+                Error::parse("Hosts list cannot be empty. Please check your playbook")
+                    .at(&key.place)
+                    .hint("name a group or host, or `all`"),
+            );
         } else if let Some(entry) = wrong_entry {
             self.error(Error::parse("`hosts` has an empty entry").at(&entry.place));
         }
@@ -386,7 +392,7 @@ impl Loader<'_> {
                 }
             }
             let Some(name) = entry.get("name").and_then(Node::as_str) else {
-                self.error(Error::parse("an entry of `vars_prompt` needs a `name`").at(&entry.place));
+                self.error(Error::parse("Invalid vars_prompt data structure, missing 'name' key").at(&entry.place));
                 continue;
             };
             if !is_variable_name(name) {

@@ -139,7 +139,7 @@ impl Loader<'_> {
                 name_of_source(&text)
             }
             _ if text.contains(',') => {
-                return Err(Error::parse(format!("`{text}` cannot be the name of a role"))
+                return Err(Error::parse(format!("Invalid old style role requirement: {text}"))
                     .at(&name.place)
                     .hint("name the role alone; requirements with a version belong to `requirements.yml`"));
             }

@@ -133,8 +133,17 @@ impl Loader<'_> {
                     continue;
                 }
             };
-            if self.keep(keywords::check_value(keyword.name, keyword.holds, value)).is_none() {
-                continue;
+            let checked = keywords::check_value(keyword.name, keyword.holds, value);
+            let is_flag = keyword.holds == keywords::Holds::Bool && value.value().is_some();
+            match checked {
+                Err(error) if is_flag && ignores_errors(node) => {
+                    self.options.warn(error.hint("the task fails if it is reached"));
+                }
+                Err(error) => {
+                    self.error(error);
+                    continue;
+                }
+                Ok(()) => {}
             }
             self.say_if_without_effect(keyword, key, value);
             match keyword.name {
@@ -415,7 +424,7 @@ impl Loader<'_> {
             self.error(
                 Error::parse(format!("`{text}` cannot be the name of an argument"))
                     .at(&key.place)
-                    .hint("names that begin with `_ansible_` are reserved"),
+                    .hint("the prefix `_ansible_` is reserved for internal use only."),
             );
         }
         let name = if name.as_str().is_some() { name.clone() } else { Value::written(text.as_str()) };
@@ -455,7 +464,8 @@ impl Loader<'_> {
                 Error::parse(format!("`meta` cannot do `{name}`")).at(place).suggest(name, known.iter().copied()),
             );
         } else if name == "end_role" && (around.role.is_none() || around.is_handler) {
-            self.error(Error::parse("`meta: end_role` can stand only among the tasks of a role").at(place));
+            let wrong = if around.is_handler { "from a handler" } else { "from outside of a role" };
+            self.error(Error::parse(format!("Cannot execute 'end_role' {wrong}")).at(place));
         }
     }
 }
@@ -521,6 +531,11 @@ fn take_free_form(module: &Module, args: &mut Arguments, place: &Place) {
 
 fn resolve(name: &str) -> TaskAction {
     modules::find(name).map_or_else(|| TaskAction::Unknown(name.to_owned()), TaskAction::Module)
+}
+
+/// True if a failure of the task is what the playbook reckons with.
+fn ignores_errors(task: &Node) -> bool {
+    task.get("ignore_errors").and_then(Node::value).and_then(Value::to_ansible_bool) == Some(true)
 }
 
 /// The names of all modules, bare, for suggestions.

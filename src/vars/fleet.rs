@@ -99,6 +99,8 @@ impl Fleet {
                 settled.apply(&additions);
             }
             settled.rescue.clear();
+            // what a role makes public is so for its play
+            settled.roles.clear();
             log.given.clear();
         }
     }

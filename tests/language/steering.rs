@@ -1,9 +1,10 @@
 //! What decides where a play goes on: failures of all hosts, roles that ran, tags, handlers, ends of batches.
 
 use trimtab::engine::event::Event;
+use trimtab::engine::fact_cache::FactCache;
 use trimtab::engine::options::Options;
 
-use crate::support::Site;
+use crate::support::{Playing, Site};
 
 #[test]
 fn a_fatal_error_leads_each_host_into_its_own_rescue() {
@@ -198,6 +199,93 @@ fn keywords_may_be_omitted() {
          \x20   - {name: b, command: 'true', retries: '{{ n | default(omit) }}', timeout: '{{ n | default(omit) }}'}\n",
     )]);
     assert_eq!(site.lines("h,"), ["h a: ok", "h b: changed"]);
+}
+
+#[test]
+fn conditions_of_a_task_that_is_tried_again_know_the_attempt() {
+    let site = Site::new(&[(
+        "play.yml",
+        "- hosts: all\n  gather_facts: false\n  tasks:\n\
+         \x20   - {name: try, command: 'true', register: r, until: r.attempts > 1, delay: 0.01, changed_when: r.attempts == 2}\n\
+         \x20   - {name: never, command: 'true', register: n, until: false, retries: 1, delay: 0.01, failed_when: n.attempts > 6}\n\
+         \x20   - {name: see, debug: {msg: '{{ r.attempts }} {{ n.failed }} {{ n is failed }}'}}\n",
+    )]);
+    let told = site.run("a,", Options::default());
+    assert_eq!(told.lines(), ["a try: changed", "a never: changed", "a see: ok"]);
+    assert_eq!(told.message("see"), "2 True True");
+}
+
+#[test]
+fn a_keyword_that_is_no_boolean_fails_a_task_whose_errors_are_ignored() {
+    let site = Site::new(&[(
+        "play.yml",
+        "- hosts: all\n  gather_facts: false\n  tasks:\n\
+         \x20   - {name: wrong, debug: {msg: x}, diff: maybe, ignore_errors: true}\n    - {name: next, debug: {msg: x}}\n",
+    )]);
+    let told = site.run("a,", Options::default());
+    assert_eq!(told.lines(), ["a wrong: ignored", "a next: ok"]);
+    assert!(told.message("wrong").contains("`maybe` is not a valid boolean"), "{}", told.message("wrong"));
+}
+
+#[test]
+fn what_a_role_makes_public_is_so_for_its_play() {
+    let see = "- {name: see, debug: {msg: \"{{ own | default('-') }}\"}}\n";
+    let play = format!(
+        "- hosts: all\n  gather_facts: false\n  tasks:\n    - include_role: {{name: r, public: true}}\n    {see}\
+         - hosts: all\n  gather_facts: false\n  tasks:\n    {see}"
+    );
+    let site =
+        Site::new(&[("play.yml", &play), ("roles/r/vars/main.yml", "own: 1\n"), ("roles/r/tasks/main.yml", "[]\n")]);
+    let told = site.run("a,", Options::default());
+    let seen: Vec<String> = told
+        .results()
+        .iter()
+        .filter(|result| result.task.name == "see")
+        .filter_map(|result| result.result.result.get("msg").map(|msg| msg.to_text().into_owned()))
+        .collect();
+    assert_eq!(seen, ["1", "-"]);
+}
+
+#[test]
+fn reserved_names_are_warned_of_once() {
+    let site = Site::new(&[(
+        "play.yml",
+        "- hosts: all\n  gather_facts: false\n  vars: {port: 1}\n  tasks:\n\
+         \x20   - {name: a, debug: {msg: x}, vars: {query: 1}}\n    - {name: b, set_fact: {query: 1}}\n",
+    )]);
+    let told = site.run("h1,h2,", Options::default());
+    let warnings: Vec<&str> = told
+        .events
+        .iter()
+        .filter_map(|event| match event {
+            Event::Warning(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(warnings, ["Found variable using reserved name: port", "Found variable using reserved name: query"]);
+}
+
+#[test]
+fn facts_are_kept_between_runs() {
+    let site = Site::new(&[(
+        "play.yml",
+        "- hosts: all\n  gather_facts: false\n  tasks:\n\
+         \x20   - {name: see, debug: {msg: '{{ rack | default(0) }} {{ ansible_facts.rack | default(0) }} {{ ansible_rank | default(0) }}'}}\n\
+         \x20   - {name: keep, set_fact: {rack: 7, ansible_rank: 8, cacheable: true}}\n",
+    )]);
+    let cache = FactCache { directory: site.path("facts").into(), prefix: String::new(), timeout: None };
+    let run = |options: Options| {
+        let path = site.path("");
+        let directory = std::path::Path::new(&path);
+        let extra = trimtab::value::Map::new();
+        let playing = Playing { directory, playbook: "play.yml", inventory: "a,", extra, options };
+        playing.run().message("see")
+    };
+    let options = Options { fact_cache: Some(cache), ..Options::default() };
+    assert_eq!(run(options.clone()), "0 0 0");
+    assert_eq!(run(options.clone()), "7 7 8");
+    assert_eq!(run(Options { inject_facts: false, ..options.clone() }), "0 7 0");
+    assert_eq!(run(Options { flush_cache: true, ..options }), "0 0 0");
 }
 
 #[test]

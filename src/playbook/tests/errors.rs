@@ -30,7 +30,7 @@ fn a_task_that_is_wrong() {
         ("- include_role: {name: x, tasks_from: [a]}", "play.yml:3:43: `tasks_from` takes text, not a list"),
         (
             "- debug: {_ansible_x: 1}",
-            "play.yml:3:15: `_ansible_x` cannot be the name of an argument (names that begin with `_ansible_` are reserved)",
+            "play.yml:3:15: `_ansible_x` cannot be the name of an argument (the prefix `_ansible_` is reserved for internal use only.)",
         ),
         (
             "- meta: noop\n      sudo: yes",
@@ -84,7 +84,10 @@ fn a_play_that_is_wrong() {
             "- tasks: []",
             "play.yml:1:3: the play does not say on which `hosts` (add `hosts: all`, or the name of a group or host)",
         ),
-        ("- hosts:", "play.yml:1:3: `hosts` is empty (name a group or host, or `all`)"),
+        (
+            "- hosts:",
+            "play.yml:1:3: Hosts list cannot be empty. Please check your playbook (name a group or host, or `all`)",
+        ),
         ("- hosts: all\n  handler: []", "play.yml:2:3: unknown keyword `handler` on a play (did you mean `handlers`?)"),
         (
             "- hosts: all\n  when: x",
@@ -99,7 +102,10 @@ fn a_play_that_is_wrong() {
             "hosts: all",
             "play.yml:1:1: a playbook is a list of plays, `play.yml` is a mapping (begin each play with `- hosts: …`)",
         ),
-        ("- hosts: all\n  tasks: {debug: }", "play.yml:2:10: `tasks` takes a list of tasks, not a mapping"),
+        (
+            "- hosts: all\n  tasks: {debug: }",
+            "play.yml:2:10: A malformed block was encountered while loading tasks: a mapping should be a list or None",
+        ),
         ("# nothing", "play.yml:1:1: the playbook is empty"),
         ("- import_playbook: pla.yml", "play.yml:1:20: there is no playbook `pla.yml` (did you mean `play.yml`?)"),
         (
@@ -107,7 +113,10 @@ fn a_play_that_is_wrong() {
             "play.yml:2:10: Invalid variable name in 'vars' specified: 'a-b' (names consist of letters, digits and `_`, and do not begin with a digit)",
         ),
         ("- hosts: all\n  vars: [a]", "play.yml:2:10: `vars` takes a mapping of variables, not text"),
-        ("- hosts: all\n  vars_prompt: [{prompt: x}]", "play.yml:2:17: an entry of `vars_prompt` needs a `name`"),
+        (
+            "- hosts: all\n  vars_prompt: [{prompt: x}]",
+            "play.yml:2:17: Invalid vars_prompt data structure, missing 'name' key",
+        ),
         (
             "- hosts: all\n  handlers: [{include_role: {name: x}}]",
             "play.yml:2:15: Using 'include_role' as a handler is not supported. (notify handlers of the role, or include a file of tasks)",
