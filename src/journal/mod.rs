@@ -12,6 +12,7 @@ mod schema;
 mod seal;
 mod steps;
 mod stored;
+mod told;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -13,12 +13,13 @@ use serde_json::{Map, Value as Json};
 
 use super::seal::Key;
 use super::stored::Detail;
+use super::told::Told;
 use super::{Entry, key_path, now};
 use crate::engine::event::Event;
 use crate::engine::recorder::{ChangeEnd, ChangeNumber, Intent, Recorder, Waiting};
 use crate::engine::result::Status;
 use crate::error::{Error, Result};
-use crate::host::{Inverse, RecordedChange};
+use crate::host::RecordedChange;
 
 /// What a file must say of itself to be a plan.
 const FORMAT: &str = "trimtab plan 1";
@@ -164,25 +165,11 @@ impl Planner {
     }
 
     fn planned_change(&self, intent: &Intent) -> Result<PlannedChange> {
-        let Intent { host, task, item, no_log, identity, change, before } = intent;
-        let detail = serde_json::to_vec(&Detail::of(change, before))
-            .map_err(|error| Error::system(format!("a change cannot be written down: {error}")))?;
-        let mut planned = PlannedChange {
-            host: host.to_string(),
-            task: task.name.clone(),
-            action: task.action.clone(),
-            place: task.place.to_string(),
-            item: item.clone().filter(|_| !no_log),
-            no_log: *no_log,
-            what: if *no_log { format!("{} (no_log)", task.action) } else { change.what.clone() },
-            become_as: identity.become_as.as_ref().map(|other| (other.method.clone(), other.user.clone())),
-            no_inverse: match &change.inverse {
-                Inverse::Steps(_) => None,
-                Inverse::None(_) if *no_log => Some("it has no inverse".to_owned()),
-                Inverse::None(reason) => Some(reason.clone()),
-            },
-            sealed: String::new(),
-        };
+        let detail = Detail::of(&intent.change, &intent.before).to_bytes()?;
+        let Told { host, task, action, place, item, no_log, what, become_as, no_inverse } = Told::of(intent);
+        let sealed = String::new();
+        let mut planned =
+            PlannedChange { host, task, action, place, item, no_log, what, become_as, no_inverse, sealed };
         planned.sealed = STANDARD.encode(self.key.seal(&detail, &bound(&planned))?);
         Ok(planned)
     }

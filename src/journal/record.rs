@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 use super::run::RunStart;
 use super::seal::Key;
 use super::stored::Detail;
+use super::told::Told;
 use super::writer::{self, Entry, Message};
 use super::{Journal, failed};
 use crate::engine::recorder::{ChangeEnd, ChangeNumber, Intent, Recorder, Waiting};
-use crate::error::{Error, Result};
-use crate::host::Inverse;
+use crate::error::Result;
 
 /// Writes the changes of one run.
 pub struct Journalist {
@@ -73,27 +73,11 @@ impl Journalist {
     }
 
     fn entry(&self, intent: &Intent) -> Result<Entry> {
-        let Intent { host, task, item, no_log, identity, change, before } = intent;
-        let detail = serde_json::to_vec(&Detail::of(change, before))
-            .map_err(|error| Error::system(format!("a change cannot be written down: {error}")))?;
-        // what a task with no_log works on may be secret by its name alone
-        let hidden = || format!("{} (no_log)", task.action);
+        let detail = Detail::of(&intent.change, &intent.before).to_bytes()?;
         Ok(Entry {
-            host: host.to_string(),
-            task: task.name.clone(),
-            action: task.action.clone(),
-            place: task.place.to_string(),
-            item: item.clone().filter(|_| !no_log),
-            no_log: *no_log,
-            what: if *no_log { hidden() } else { change.what.clone() },
-            become_as: identity.become_as.as_ref().map(|other| (other.method.clone(), other.user.clone())),
-            no_inverse: match &change.inverse {
-                Inverse::Steps(_) => None,
-                Inverse::None(_) if *no_log => Some("it has no inverse".to_owned()),
-                Inverse::None(reason) => Some(reason.clone()),
-            },
-            takes_back: change.takes_back,
-            detail: self.open()?.key.seal(&detail, host)?,
+            told: Told::of(intent),
+            takes_back: intent.change.takes_back,
+            detail: self.open()?.key.seal(&detail, &intent.host)?,
         })
     }
 }

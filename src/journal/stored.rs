@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::Digest;
 
 use crate::connect::shell::Response;
+use crate::error::Error;
 use crate::host::{
     Change, Difference, Footprint, Inverse, Observation, Query, RecordedChange, Step, Subject, Withheld,
 };
@@ -126,6 +127,11 @@ impl Detail {
             footprint: footprint(&change.footprint),
             certain: change.certain,
         }
+    }
+
+    /// As it is sealed.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        serde_json::to_vec(self).map_err(|error| Error::system(format!("a change cannot be written down: {error}")))
     }
 
     /// The change that it describes.

@@ -8,21 +8,15 @@ use rusqlite::{Connection, params};
 use tokio::sync::oneshot;
 
 use super::run::RunStart;
+use super::told::Told;
 use super::{Journal, now};
 use crate::engine::recorder::{ChangeEnd, ChangeNumber};
 
 /// What a change's row says as it begins.
 pub(super) struct Entry {
-    pub host: String,
-    pub task: String,
-    pub action: String,
-    pub place: String,
-    pub item: Option<String>,
-    pub no_log: bool,
-    pub what: String,
-    pub become_as: Option<(String, String)>,
-    pub no_inverse: Option<String>,
+    pub told: Told,
     pub takes_back: Option<i64>,
+    /// Sealed.
     pub detail: Vec<u8>,
 }
 
@@ -119,22 +113,23 @@ fn insert(connection: &Connection, run: i64, entry: &Entry) -> rusqlite::Result<
          no_inverse, undoes, detail, no_log) \
          values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, 'sent', ?11, ?12, ?13, ?14)",
     )?;
-    let (method, user) = entry.become_as.clone().unzip();
+    let Told { host, task, action, place, item, no_log, what, become_as, no_inverse } = &entry.told;
+    let (method, user) = become_as.clone().unzip();
     statement.execute(params![
         run,
-        entry.host,
-        entry.task,
-        entry.action,
-        entry.place,
-        entry.item,
-        entry.what,
+        host,
+        task,
+        action,
+        place,
+        item,
+        what,
         method,
         user,
         now(),
-        entry.no_inverse,
+        no_inverse,
         entry.takes_back,
         entry.detail,
-        entry.no_log,
+        no_log,
     ])?;
     Ok(ChangeNumber(connection.last_insert_rowid()))
 }
