@@ -7,21 +7,30 @@ use crate::ui::{Style, Ui};
 use crate::value::Value;
 
 /// Modules whose output is shown as it is.
-pub(super) const COMMANDS: &[&str] = &["command", "shell", "raw"];
+const COMMANDS: &[&str] = &["command", "shell", "raw"];
 
 /// The report of one result after the other.
 pub struct Minimal {
     look: Look,
+    /// A result in words.
+    words: fn(&HostResult, u8) -> String,
+    shows_diff: bool,
 }
 
 impl Minimal {
     pub fn new(look: Look) -> Minimal {
-        Minimal { look }
+        Minimal { look, words, shows_diff: true }
+    }
+
+    /// Each result on one line, without differences.
+    pub fn on_one_line(look: Look) -> Minimal {
+        Minimal { look, words: super::oneline::words, shows_diff: false }
     }
 
     fn result(&self, event: &HostResult, ui: &mut Ui) {
         let result = &event.result;
-        if event.diff
+        if self.shows_diff
+            && event.diff
             && !event.no_log
             && let Some(diff) = result.result.get("diff")
         {
@@ -30,33 +39,61 @@ impl Minimal {
         for warning in &result.warnings {
             ui.warning(warning);
         }
-        let host = &event.host;
-        let (word, style) = match result.status {
-            Status::Ok => ("SUCCESS", Style::Ok),
-            Status::Changed => ("CHANGED", Style::Changed),
-            Status::Failed => ("FAILED", Style::Failed),
-            Status::Unreachable => ("UNREACHABLE", Style::Unreachable),
-            Status::Skipped => ("SKIPPED", Style::Skipped),
-            Status::Unknown => ("UNKNOWN", Style::Unknown),
-        };
-        let text = |name: &str| result.result.get(name).map(|value| value.to_text().into_owned()).unwrap_or_default();
-        let is_command = COMMANDS.contains(&event.task.action.as_str()) && result.result.contains_key("rc");
-        let line = match result.status {
-            Status::Skipped => format!("{host} | SKIPPED"),
-            Status::Unknown if !event.no_log => format!("{host} | UNKNOWN => {}", text("msg")),
-            Status::Unreachable => format!("{host} | UNREACHABLE! => {}", self.body(event)),
-            _ if is_command && !event.no_log => {
-                let output = format!("{}{}{}", text("stdout"), text("stderr"), text("msg"));
-                format!("{host} | {word} | rc={} >>\n{output}", text("rc"))
-            }
-            Status::Failed => format!("{host} | FAILED! => {}", self.body(event)),
-            _ => format!("{host} | {word} => {}", self.body(event)),
-        };
-        ui.styled(&line, style);
+        ui.styled(&(self.words)(event, self.look.verbosity), style(result.status));
     }
+}
 
-    fn body(&self, event: &HostResult) -> String {
-        body::pretty(&Value::map(body::shown(event, self.look.verbosity)))
+fn style(status: Status) -> Style {
+    match status {
+        Status::Ok => Style::Ok,
+        Status::Changed => Style::Changed,
+        Status::Failed => Style::Failed,
+        Status::Unreachable => Style::Unreachable,
+        Status::Skipped => Style::Skipped,
+        Status::Unknown => Style::Unknown,
+    }
+}
+
+/// What Ansible's tool calls a status.
+pub(super) fn word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "SUCCESS",
+        Status::Changed => "CHANGED",
+        Status::Failed => "FAILED",
+        Status::Unreachable => "UNREACHABLE",
+        Status::Skipped => "SKIPPED",
+        Status::Unknown => "UNKNOWN",
+    }
+}
+
+/// True if the output of a command is shown as it is.
+pub(super) fn is_command(event: &HostResult) -> bool {
+    COMMANDS.contains(&event.task.action.as_str()) && event.result.result.contains_key("rc") && !event.no_log
+}
+
+/// A return value as text; empty if there is none.
+pub(super) fn value(event: &HostResult, name: &str) -> String {
+    event.result.result.get(name).map(|value| value.to_text().into_owned()).unwrap_or_default()
+}
+
+/// The result as JSON.
+pub(super) fn body(event: &HostResult, verbosity: u8) -> String {
+    body::pretty(&Value::map(body::shown(event, verbosity)))
+}
+
+fn words(event: &HostResult, verbosity: u8) -> String {
+    let (host, status) = (&event.host, event.result.status);
+    let word = word(status);
+    match status {
+        Status::Skipped => format!("{host} | {word}"),
+        Status::Unknown if !event.no_log => format!("{host} | {word} => {}", value(event, "msg")),
+        Status::Unreachable => format!("{host} | {word}! => {}", body(event, verbosity)),
+        _ if is_command(event) => {
+            let output = ["stdout", "stderr", "msg"].map(|name| value(event, name)).concat();
+            format!("{host} | {word} | rc={} >>\n{output}", value(event, "rc"))
+        }
+        Status::Failed => format!("{host} | {word}! => {}", body(event, verbosity)),
+        _ => format!("{host} | {word} => {}", body(event, verbosity)),
     }
 }
 

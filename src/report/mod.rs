@@ -101,7 +101,7 @@ pub const FORMATS: &[Format] = &[
         name: "oneline",
         callbacks: &["oneline", "ansible.builtin.oneline"],
         summary: "the text of `ansible --one-line`: each result on one line",
-        new: |look| Box::new(oneline::OneLine::new(look)),
+        new: |look| Box::new(minimal::Minimal::on_one_line(look)),
     },
     Format {
         name: "json",
