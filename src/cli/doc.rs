@@ -189,10 +189,10 @@ fn module_text(module: &Module) -> String {
     if let FreeForm::Argument(name) = module.free_form {
         text.push_str(&format!("  free text is the argument `{name}`\n"));
     }
-    if !module.args.is_empty() {
+    if module.arguments().next().is_some() {
         text.push_str("\narguments:\n");
     }
-    for arg in module.args {
+    for arg in module.arguments() {
         let mut about = vec![arg.kind.word().to_owned()];
         if arg.required {
             about.push("required".to_owned());
@@ -233,8 +233,7 @@ pub fn rule_text(rule: &Rule) -> String {
 
 fn module_json(module: &Module) -> Json {
     let args: serde_json::Map<String, Json> = module
-        .args
-        .iter()
+        .arguments()
         .map(|arg| {
             let entry = json!({
                 "type": arg.kind.word(),

@@ -63,8 +63,8 @@ fn module_section(module: &Module) -> String {
     if let FreeForm::Argument(name) = module.free_form {
         text.push_str(&format!("Free text behind the name is `{name}`.\n"));
     }
-    if !module.args.is_empty() {
-        let rows = module.args.iter().map(|arg| {
+    if module.arguments().next().is_some() {
+        let rows = module.arguments().map(|arg| {
             let default = match (arg.required, arg.default) {
                 (true, _) => "required".to_owned(),
                 (false, Some("")) => "empty".to_owned(),

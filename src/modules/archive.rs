@@ -8,9 +8,7 @@ use crate::value::Value;
 use super::file_common::account::Myself;
 use super::file_common::destination::look_self;
 use super::file_common::path::{absolute, parent};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, Permissions, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES, chmod_word,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, Permissions, chmod_word};
 use super::programs::{SYSTEM_PATH, make, parts};
 use super::shell_words::is_pattern;
 use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
@@ -28,14 +26,7 @@ pub const MODULE: Module = Module {
         Arg::new("force_archive", Type::Bool, "a tar or zip even of a single file").default("false"),
         Arg::new("remove", Type::Bool, "remove what is packed").default("false"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[],
     free_form: FreeForm::No,

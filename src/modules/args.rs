@@ -24,6 +24,8 @@ pub struct Arg {
     pub help: &'static str,
     /// Its value is never shown or logged.
     pub secret: bool,
+    /// Not one argument but these, which several modules share; empty for any other.
+    members: &'static [Arg],
 }
 
 /// What an argument holds, in Ansible's words.
@@ -63,8 +65,30 @@ impl Type {
 }
 
 impl Arg {
+    /// Stands in a module's table for arguments that it shares with others.
+    pub const fn shared(members: &'static [Arg]) -> Arg {
+        let mut group = Arg::new("", Type::Raw, "");
+        group.members = members;
+        group
+    }
+
+    /// The arguments that an entry of a table stands for.
+    pub(super) fn members(&'static self) -> &'static [Arg] {
+        if self.members.is_empty() { std::slice::from_ref(self) } else { self.members }
+    }
+
     pub const fn new(name: &'static str, kind: Type, help: &'static str) -> Arg {
-        Arg { name, aliases: &[], kind, required: false, default: None, choices: &[], help, secret: false }
+        Arg {
+            name,
+            aliases: &[],
+            kind,
+            required: false,
+            default: None,
+            choices: &[],
+            help,
+            secret: false,
+            members: &[],
+        }
     }
 
     #[must_use]
@@ -207,7 +231,7 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
             return Err(Failure::new(format!("Invalid options for {short}: {name}")));
         }
         let hint = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
-        let mut known: Vec<&str> = module.args.iter().map(|arg| arg.name).collect();
+        let mut known: Vec<&str> = module.arguments().map(|arg| arg.name).collect();
         known.sort_unstable();
         return Err(Failure::new(format!(
             "Unsupported parameters for ({short}) module: {name}{hint}. Supported parameters include: {}.",
@@ -216,7 +240,7 @@ pub fn validate(module: &'static Module, given: &Map) -> Result<Args, Failure> {
     }
     let mut map = Map::new();
     let mut missing = Vec::new();
-    for arg in module.args.iter().filter(|arg| arg.name != ANY_NAME) {
+    for arg in module.arguments().filter(|arg| arg.name != ANY_NAME) {
         let value = std::iter::once(arg.name).chain(arg.aliases.iter().copied()).find_map(|name| given.get(name));
         match value.filter(|value| !value.is_null()) {
             Some(value) => {

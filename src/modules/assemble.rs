@@ -15,7 +15,7 @@ use super::copy::{find_source, keyring};
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 use crate::python_regex::{Flags, compile, is_match};
 
@@ -36,14 +36,7 @@ pub const MODULE: Module = Module {
         Arg::new("decrypt", Type::Bool, "decrypt files of the controller that are encrypted with vault")
             .default("true"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::Missing(&["src", "dest"], "src and dest are required")],
     free_form: FreeForm::No,

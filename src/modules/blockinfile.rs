@@ -4,9 +4,7 @@ use crate::host::Failure;
 
 use super::file_common::content::{backup_name, difference, parse_validate};
 use super::file_common::destination::{Destination, Edit, Manner, look, plan_edit};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, StateDifference};
 use super::file_common::text::{Coding, split_any_lines};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 use crate::python_regex::{Flags, captures_from, compile, is_match};
@@ -31,14 +29,7 @@ pub const MODULE: Module = Module {
         Arg::new("backup", Type::Bool, "keep the old file under a name with the time").default("false"),
         Arg::new("validate", Type::Str, "a command that must accept the new file, `%s`, before it replaces the old"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::MutuallyExclusive(&["insertbefore", "insertafter"])],
     free_form: FreeForm::No,

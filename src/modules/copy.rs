@@ -12,7 +12,7 @@ use crate::vault::Keyring;
 
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, install};
-use super::file_common::permissions::{ATTRIBUTES, GROUP, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::OWNERSHIP;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub use controller::{find_source, read_source};
@@ -41,14 +41,7 @@ pub const MODULE: Module = Module {
         ),
         Arg::new("decrypt", Type::Bool, "decrypt a source that is encrypted with vault").default("true"),
         Arg::new("mode", Type::Mode, "permissions: octal text, symbolic, or `preserve` for those of the source"),
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::MutuallyExclusive(&["src", "content"]), Rule::Missing(&["dest"], "dest is required")],
     free_form: FreeForm::No,

@@ -10,26 +10,25 @@ use super::execution::environment;
 use super::programs::SYSTEM_PATH;
 use super::{Arg, Args, Settings, Type};
 
-pub const DOCKER_HOST: Arg =
+/// The arguments by which all modules of Docker reach its daemon.
+pub const DAEMON: &[Arg] = &[
     Arg::new("docker_host", Type::Str, "the daemon, as the client has it: unix:///var/run/docker.sock")
-        .aliases(&["docker_url"]);
-pub const TLS: Arg = Arg::new("tls", Type::Bool, "speak TLS to the daemon").default("false");
-pub const VALIDATE_CERTS: Arg =
-    Arg::new("validate_certs", Type::Bool, "check the daemon's certificate").default("false").aliases(&["tls_verify"]);
-pub const CA_PATH: Arg = Arg::new("ca_path", Type::Path, "certificates that are trusted").aliases(&[
-    "ca_cert",
-    "tls_ca_cert",
-    "cacert_path",
-]);
-pub const CLIENT_CERT: Arg =
-    Arg::new("client_cert", Type::Path, "the certificate to log in with").aliases(&["tls_client_cert", "cert_path"]);
-pub const CLIENT_KEY: Arg = Arg::new("client_key", Type::Path, "its key").aliases(&["tls_client_key", "key_path"]);
-pub const API_VERSION: Arg = Arg::new("api_version", Type::Str, "the version of the interface to speak")
-    .default("auto")
-    .aliases(&["docker_api_version"]);
-pub const TIMEOUT: Arg =
-    Arg::new("timeout", Type::Int, "has no effect: the client waits as long as it takes").default("60");
-pub const DEBUG: Arg = Arg::new("debug", Type::Bool, "has no effect").default("false");
+        .aliases(&["docker_url"]),
+    Arg::new("tls", Type::Bool, "speak TLS to the daemon").default("false"),
+    Arg::new("validate_certs", Type::Bool, "check the daemon's certificate").default("false").aliases(&["tls_verify"]),
+    Arg::new("ca_path", Type::Path, "certificates that are trusted").aliases(&[
+        "ca_cert",
+        "tls_ca_cert",
+        "cacert_path",
+    ]),
+    Arg::new("client_cert", Type::Path, "the certificate to log in with").aliases(&["tls_client_cert", "cert_path"]),
+    Arg::new("client_key", Type::Path, "its key").aliases(&["tls_client_key", "key_path"]),
+    Arg::new("api_version", Type::Str, "the version of the interface to speak")
+        .default("auto")
+        .aliases(&["docker_api_version"]),
+    Arg::new("timeout", Type::Int, "has no effect: the client waits as long as it takes").default("60"),
+    Arg::new("debug", Type::Bool, "has no effect").default("false"),
+];
 
 /// What all questions of a task depend on.
 pub fn footprint() -> Footprint {

@@ -17,10 +17,7 @@ use super::file_common::account::Myself;
 use super::file_common::content::leaves_file;
 use super::file_common::destination::{attribute_change, look_above, look_self};
 use super::file_common::path::{RealPath, absolute};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, Permissions, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
-    commands, describe, newborn,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, Permissions, StateDifference, commands, describe, newborn};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 use times::Times;
 
@@ -50,14 +47,7 @@ pub const MODULE: Module = Module {
         Arg::new("access_time_format", Type::Str, "strftime format of access_time").default("%Y%m%d%H%M.%S"),
         Arg::new("_diff_peek", Type::Bool, "change nothing, tell whether the file looks binary"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[],
     free_form: FreeForm::No,

@@ -13,9 +13,7 @@ use super::file_common::content::{Content, Write, backup_name, difference, md5, 
 use super::file_common::destination::attribute_change;
 use super::file_common::install::{Place, Placement, locate};
 use super::file_common::path::{absolute, base_name};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES, describe,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, StateDifference, describe};
 use super::web::ask::from_controller;
 use super::web::fetch::{Fetch, Fetched, Keep};
 use super::web::{self, request};
@@ -50,14 +48,7 @@ pub const MODULE: Module = Module {
         web::USE_NETRC,
         web::USE_GSSAPI,
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::RequiredTogether(&["url_username", "url_password"])],
     free_form: FreeForm::No,

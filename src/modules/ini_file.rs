@@ -6,7 +6,7 @@ use crate::value::Value;
 use super::edited_file::{bring, text_of};
 use super::file_common::content::backup_name;
 use super::file_common::destination::{Manner, look};
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::ini_edit::{Request, SectionValue, edit};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
@@ -34,14 +34,7 @@ pub const MODULE: Module = Module {
         Arg::new("backup", Type::Bool, "Keep the old file under a name with the time").default("false"),
         Arg::new("follow", Type::Bool, "A symbolic link is followed; else it is replaced by a file").default("false"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::MutuallyExclusive(&["value", "values"])],
     free_form: FreeForm::No,

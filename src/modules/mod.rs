@@ -298,7 +298,8 @@ pub struct Module {
     pub aliases: &'static [&'static str],
     /// One line: what it does.
     pub summary: &'static str,
-    pub args: &'static [Arg],
+    /// Its arguments, and groups of them that it shares with others: [`Module::arguments`] has each by itself.
+    args: &'static [Arg],
     /// Conditions between arguments.
     pub rules: &'static [Rule],
     /// What free text behind the module's name means.
@@ -476,14 +477,19 @@ impl Module {
         self.returns.iter().filter_map(|(name, _)| name.strip_prefix("ansible_facts."))
     }
 
+    /// Its arguments, in the order of its table.
+    pub fn arguments(&self) -> impl Iterator<Item = &'static Arg> + Clone {
+        self.args.iter().flat_map(Arg::members)
+    }
+
     /// The argument of this name or alias; else the one that stands for any name, if the module has it.
     pub fn arg(&self, name: &str) -> Option<&'static Arg> {
-        let named = self.args.iter().find(|arg| arg.name == name || arg.aliases.contains(&name));
-        named.or_else(|| self.args.iter().find(|arg| arg.name == args::ANY_NAME))
+        let named = self.arguments().find(|arg| arg.name == name || arg.aliases.contains(&name));
+        named.or_else(|| self.arguments().find(|arg| arg.name == args::ANY_NAME))
     }
 
     /// The names that its arguments go by, aliases too.
     pub fn arg_names(&self) -> impl Iterator<Item = &'static str> {
-        self.args.iter().flat_map(|arg| std::iter::once(arg.name).chain(arg.aliases.iter().copied()))
+        self.arguments().flat_map(|arg| std::iter::once(arg.name).chain(arg.aliases.iter().copied()))
     }
 }

@@ -13,18 +13,20 @@ use super::programs::SYSTEM_PATH;
 use super::shell_words::expanded;
 use super::{Arg, Args, Settings, Type};
 
-pub const LOGIN_USER: Arg = Arg::new("login_user", Type::Str, "the user to log in as");
-pub const LOGIN_PASSWORD: Arg = Arg::new("login_password", Type::Str, "the password to log in with").secret();
-pub const LOGIN_HOST: Arg = Arg::new("login_host", Type::Str, "where the server is").default("localhost");
-pub const LOGIN_PORT: Arg = Arg::new("login_port", Type::Int, "its port").default("3306");
-pub const LOGIN_UNIX_SOCKET: Arg = Arg::new("login_unix_socket", Type::Str, "its socket on the host");
-pub const CONFIG_FILE: Arg =
-    Arg::new("config_file", Type::Path, "an option file on the host with the section [client]").default("~/.my.cnf");
-pub const CONNECT_TIMEOUT: Arg = Arg::new("connect_timeout", Type::Int, "seconds to wait for the server").default("30");
-pub const CLIENT_CERT: Arg = Arg::new("client_cert", Type::Path, "certificate to log in with").aliases(&["ssl_cert"]);
-pub const CLIENT_KEY: Arg = Arg::new("client_key", Type::Path, "its key").aliases(&["ssl_key"]);
-pub const CA_CERT: Arg = Arg::new("ca_cert", Type::Path, "certificates that are trusted").aliases(&["ssl_ca"]);
-pub const CHECK_HOSTNAME: Arg = Arg::new("check_hostname", Type::Bool, "the server's certificate must bear its name");
+/// The arguments by which all modules of MySQL reach the server.
+pub const LOGIN: &[Arg] = &[
+    Arg::new("login_user", Type::Str, "the user to log in as"),
+    Arg::new("login_password", Type::Str, "the password to log in with").secret(),
+    Arg::new("login_host", Type::Str, "where the server is").default("localhost"),
+    Arg::new("login_port", Type::Int, "its port").default("3306"),
+    Arg::new("login_unix_socket", Type::Str, "its socket on the host"),
+    Arg::new("config_file", Type::Path, "an option file on the host with the section [client]").default("~/.my.cnf"),
+    Arg::new("connect_timeout", Type::Int, "seconds to wait for the server").default("30"),
+    Arg::new("client_cert", Type::Path, "certificate to log in with").aliases(&["ssl_cert"]),
+    Arg::new("client_key", Type::Path, "its key").aliases(&["ssl_key"]),
+    Arg::new("ca_cert", Type::Path, "certificates that are trusted").aliases(&["ssl_ca"]),
+    Arg::new("check_hostname", Type::Bool, "the server's certificate must bear its name"),
+];
 
 /// What all statements of a task depend on.
 pub fn footprint() -> Footprint {

@@ -17,17 +17,7 @@ pub const MODULE: Module = Module {
         Arg::new("mode", Type::Str, "now, now and for the next start, or for the next start alone (MySQL 8)")
             .default("global")
             .choices(&["global", "persist", "persist_only"]),
-        client::LOGIN_USER,
-        client::LOGIN_PASSWORD,
-        client::LOGIN_HOST,
-        client::LOGIN_PORT,
-        client::LOGIN_UNIX_SOCKET,
-        client::CONFIG_FILE,
-        client::CONNECT_TIMEOUT,
-        client::CLIENT_CERT,
-        client::CLIENT_KEY,
-        client::CA_CERT,
-        client::CHECK_HOSTNAME,
+        Arg::shared(client::LOGIN),
     ],
     rules: &[],
     free_form: FreeForm::No,

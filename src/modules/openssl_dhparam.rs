@@ -5,7 +5,7 @@ use crate::host::{Change, Difference, Failure, Footprint, Inverse, Step};
 
 use super::file_common::content::{Content, Write, backup_name, written};
 use super::file_common::destination::look;
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::openssl_files::{START, ask, write};
 use super::openssl_privatekey::remove;
 use super::programs::make;
@@ -28,14 +28,7 @@ pub const MODULE: Module = Module {
             "openssl",
         ]),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[],
     free_form: FreeForm::No,

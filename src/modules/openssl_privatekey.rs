@@ -6,7 +6,7 @@ use crate::host::{Change, Difference, Failure, Footprint, Inverse, Step};
 use super::file_common::content::{Content, Write, backup_name, written};
 use super::file_common::destination::look;
 use super::file_common::mode::Mode;
-use super::file_common::permissions::{ATTRIBUTES, GROUP, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::OWNERSHIP;
 use super::openssl_files::{START, ask, pass_in, write};
 use super::programs::make;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
@@ -40,14 +40,7 @@ pub const MODULE: Module = Module {
             .default("auto")
             .choices(&["auto", "cryptography"]),
         Arg::new("mode", Type::Mode, "permissions").default("0600"),
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::RequiredIf("type", "ECC", &["curve"])],
     free_form: FreeForm::No,

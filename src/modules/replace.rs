@@ -4,9 +4,7 @@ use crate::host::Failure;
 
 use super::file_common::content::{backup_name, difference, parse_validate};
 use super::file_common::destination::{Destination, Edit, Manner, look, plan_edit};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, StateDifference, UNSAFE_WRITES,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, StateDifference};
 use super::file_common::text::Coding;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Support, Type};
 use crate::python_regex::{self, Flags, captures_from, compile};
@@ -26,14 +24,7 @@ pub const MODULE: Module = Module {
         Arg::new("validate", Type::Str, "a command that must accept the new file, `%s`, before it replaces the old"),
         Arg::new("encoding", Type::Str, "encoding of the file: utf-8 alone").default("utf-8"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[],
     free_form: FreeForm::No,

@@ -11,7 +11,7 @@ use crate::value::{Map, Value, object};
 use super::copy::find_source;
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, install};
-use super::file_common::permissions::{ATTRIBUTES, GROUP, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::OWNERSHIP;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
 pub const MODULE: Module = Module {
@@ -39,14 +39,7 @@ pub const MODULE: Module = Module {
         Arg::new("lstrip_blocks", Type::Bool, "drop the blanks before a statement").default("false"),
         Arg::new("output_encoding", Type::Str, "encoding of the file: utf-8 alone").default("utf-8"),
         Arg::new("mode", Type::Mode, "permissions: octal text, symbolic, or `preserve` for those of the template"),
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::Missing(&["src", "dest"], "src and dest are required")],
     free_form: FreeForm::No,

@@ -17,9 +17,7 @@ use crate::value::{Interruption, Value};
 use super::execution::{environment, kept_by_files};
 use super::file_common::destination::look_self;
 use super::file_common::path::{absolute, parent};
-use super::file_common::permissions::{
-    ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES, describe,
-};
+use super::file_common::permissions::{MODE, OWNERSHIP, describe};
 use super::programs::make;
 use super::web;
 use super::web::fetch::{Fetch, Keep};
@@ -53,14 +51,7 @@ pub const MODULE: Module = Module {
         Arg::new("io_buffer_size", Type::Int, "has no effect").default("65536"),
         web::VALIDATE_CERTS,
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[super::Rule::MutuallyExclusive(&["include", "exclude"])],
     free_form: FreeForm::No,

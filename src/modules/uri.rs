@@ -13,7 +13,7 @@ use super::execution::{environment, kept_by_files};
 use super::file_common::content::Content;
 use super::file_common::install::{Placement, Source, locate, put};
 use super::file_common::path::absolute;
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::uri_body::{Part, form, json_text, multipart};
 use super::web::{self, request};
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
@@ -60,14 +60,7 @@ pub const MODULE: Module = Module {
         web::USE_NETRC,
         web::USE_GSSAPI,
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::MutuallyExclusive(&["body", "src"])],
     free_form: FreeForm::No,

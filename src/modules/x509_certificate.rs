@@ -5,7 +5,7 @@ use crate::host::Failure;
 
 use super::file_common::destination::look;
 use super::file_common::path::absolute;
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::openssl_files::{ask, write};
 use super::openssl_privatekey::remove;
 use super::{Action, Arg, FreeForm, Invocation, Module, Outcome, Support, Type};
@@ -50,14 +50,7 @@ pub const MODULE: Module = Module {
             .default("auto")
             .choices(&["auto", "cryptography"]),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[super::Rule::MutuallyExclusive(&["csr_path", "csr_content"])],
     free_form: FreeForm::No,

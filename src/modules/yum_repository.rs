@@ -7,7 +7,7 @@ use crate::value::Value;
 
 use super::file_common::content::difference;
 use super::file_common::destination::{Manner, look, plan_edit};
-use super::file_common::permissions::{ATTRIBUTES, GROUP, MODE, OWNER, SELEVEL, SEROLE, SETYPE, SEUSER, UNSAFE_WRITES};
+use super::file_common::permissions::{MODE, OWNERSHIP};
 use super::package_common::removal::remove;
 use super::{Action, Arg, Args, FreeForm, Invocation, Module, Outcome, Rule, Support, Type};
 
@@ -72,14 +72,7 @@ pub const MODULE: Module = Module {
         Arg::new("ui_repoid_vars", Type::Str, "Variables that are shown with the id"),
         Arg::new("async", Type::Bool, "Fetch packages in the background"),
         MODE,
-        OWNER,
-        GROUP,
-        SEUSER,
-        SEROLE,
-        SETYPE,
-        SELEVEL,
-        ATTRIBUTES,
-        UNSAFE_WRITES,
+        Arg::shared(OWNERSHIP),
     ],
     rules: &[Rule::RequiredIf("state", "present", &["description"])],
     free_form: FreeForm::No,

@@ -367,8 +367,7 @@ impl<'a> Check<'a> {
         }
         let is_given = |name: &str| task.args.contains_key(name);
         let missing: Vec<&str> = module
-            .args
-            .iter()
+            .arguments()
             .filter(|arg| arg.required && !is_given(arg.name) && !arg.aliases.iter().any(|alias| is_given(alias)))
             .map(|arg| arg.name)
             .collect();

@@ -17,16 +17,18 @@ use super::mode::{Mode, leading_zero};
 
 /// `mode`, as most file modules have it.
 pub const MODE: Arg = Arg::new("mode", Type::Mode, "permissions: octal text ('0644') or symbolic (u=rw,g=r,o=r)");
-pub const OWNER: Arg = Arg::new("owner", Type::Str, "name or number of the owner");
-pub const GROUP: Arg = Arg::new("group", Type::Str, "name or number of the group");
-pub const SEUSER: Arg = Arg::new("seuser", Type::Str, "SELinux user of the file");
-pub const SEROLE: Arg = Arg::new("serole", Type::Str, "SELinux role of the file");
-pub const SETYPE: Arg = Arg::new("setype", Type::Str, "SELinux type of the file");
-pub const SELEVEL: Arg = Arg::new("selevel", Type::Str, "SELinux level of the file");
-pub const ATTRIBUTES: Arg =
-    Arg::new("attributes", Type::Str, "flags of the file system as chattr has them").aliases(&["attr"]);
-pub const UNSAFE_WRITES: Arg =
-    Arg::new("unsafe_writes", Type::Bool, "overwrite in place where the file cannot be replaced").default("false");
+
+/// Whose a file is and how it is written: what all modules that write files have besides `mode`.
+pub const OWNERSHIP: &[Arg] = &[
+    Arg::new("owner", Type::Str, "name or number of the owner"),
+    Arg::new("group", Type::Str, "name or number of the group"),
+    Arg::new("seuser", Type::Str, "SELinux user of the file"),
+    Arg::new("serole", Type::Str, "SELinux role of the file"),
+    Arg::new("setype", Type::Str, "SELinux type of the file"),
+    Arg::new("selevel", Type::Str, "SELinux level of the file"),
+    Arg::new("attributes", Type::Str, "flags of the file system as chattr has them").aliases(&["attr"]),
+    Arg::new("unsafe_writes", Type::Bool, "overwrite in place where the file cannot be replaced").default("false"),
+];
 
 /// What a task asks of a file's mode, owner and group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
